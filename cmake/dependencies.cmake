@@ -36,7 +36,7 @@ import os, scipy_openblas32 as b; print(os.path.join(b.get_lib_dir(), b.get_libr
 add_library(prong_openblas SHARED IMPORTED)
 set_target_properties(prong_openblas PROPERTIES
   IMPORTED_LOCATION "${PRONG_BLAS_LIBRARY}"
-  INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${PRONG_BLAS_INCLUDE}"
+  INTERFACE_INCLUDE_DIRECTORIES "${PRONG_BLAS_INCLUDE}"
   INTERFACE_COMPILE_DEFINITIONS "BLAS_SYMBOL_PREFIX=scipy_")
 
 # LLVM: used by src/codegen only.

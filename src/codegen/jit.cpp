@@ -12,8 +12,8 @@ namespace prong::codegen {
 
 namespace {
 
-// What ORC reported on this thread since the last failure. The error that a lookup returns names only
-// what could not be made; the reason (a symbol nobody defined) goes to the session's reporter.
+// What ORC reported on this thread since the last failure. The error that a lookup returns names
+// only what could not be made; the reason (a symbol nobody defined) goes to the session's reporter.
 thread_local std::string reasons;
 
 [[noreturn]] void fail(std::string_view name, std::string_view what, std::string detail) {
@@ -71,7 +71,8 @@ Jit::State::State(JitOptions options) : options(options) {
   llvm::orc::JITTargetMachineBuilder builder = host();
   cpu = builder.getCPU();
   features = builder.getFeatures().getString();
-  // All work of a compile happens on the thread that asked for it: threads are the runtime's affair.
+  // All work of a compile happens on the thread that asked for it: threads are the runtime's
+  // affair.
   auto process = take(llvm::orc::SelfExecutorProcessControl::Create(
                           nullptr, std::make_unique<llvm::orc::InPlaceTaskDispatcher>()),
                       "", "cannot start");
@@ -83,9 +84,8 @@ Jit::State::State(JitOptions options) : options(options) {
                    .setSupportConcurrentCompilation(true)
                    .create(),
                "", "cannot start");
-  lljit->getExecutionSession().setErrorReporter([](llvm::Error error) {
-    reasons += cat("\n", llvm::toString(std::move(error)));
-  });
+  lljit->getExecutionSession().setErrorReporter(
+      [](llvm::Error error) { reasons += cat("\n", llvm::toString(std::move(error))); });
   outside = &lljit->getExecutionSession().createBareJITDylib("outside");
   define("memcpy", reinterpret_cast<void*>(&std::memcpy));
   define("memmove", reinterpret_cast<void*>(&std::memmove));
@@ -159,9 +159,9 @@ void Jit::State::optimize(llvm::Module& module, std::string_view name) const {
 
 void Jit::State::define(std::string_view name, void* address) {
   llvm::orc::SymbolMap symbols;
-  symbols[lljit->mangleAndIntern(ref(name))] = {
-      llvm::orc::ExecutorAddr::fromPtr(address),
-      llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  symbols[lljit->mangleAndIntern(ref(name))] = {llvm::orc::ExecutorAddr::fromPtr(address),
+                                                llvm::JITSymbolFlags::Exported |
+                                                    llvm::JITSymbolFlags::Callable};
   take(outside->define(llvm::orc::absoluteSymbols(std::move(symbols))), name, "cannot be defined");
 }
 
@@ -207,8 +207,8 @@ std::shared_ptr<const Code> Jit::compile(std::string_view ir, std::string_view n
       defined.push_back(function.getName().str());
 
   llvm::orc::LLJIT& lljit = *state_->lljit;
-  auto& dylib = lljit.getExecutionSession().createBareJITDylib(
-      cat(name, "#", state_->modules.fetch_add(1)));
+  auto& dylib =
+      lljit.getExecutionSession().createBareJITDylib(cat(name, "#", state_->modules.fetch_add(1)));
   auto code = std::make_shared<LoadedCode>(state_, lljit, dylib, std::string(name));
   dylib.addToLinkOrder(*state_->outside);
   take(lljit.addIRModule(dylib, {std::move(module), std::move(context)}), name,

@@ -8,7 +8,8 @@
 namespace prong::codegen {
 
 // The machine code of one module. It is freed with its last owner, so who holds a function pointer
-// taken from it must hold the code as well. May be used and freed on any thread, also after the Jit.
+// taken from it must hold the code as well. May be used and freed on any thread, also after the
+// Jit.
 class Code {
  public:
   virtual ~Code() = default;

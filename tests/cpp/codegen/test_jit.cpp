@@ -1,4 +1,5 @@
-// codegen/jit: IR text becomes functions that run, errors that name the place, and memory that goes.
+// codegen/jit: IR text becomes functions that run, errors that name the place, and memory that
+// goes.
 #include "codegen/jit.h"
 
 #include <gtest/gtest.h>

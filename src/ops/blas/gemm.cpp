@@ -1,0 +1,160 @@
+// Float and double products: a fixed grid of tiles over C, each one call of OpenBLAS' single-threaded
+// kernels. Called through gemm.h. The grid depends on the sizes only, so that results do not depend
+// on the number of threads.
+#include "ops/blas/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "runtime/parallel.h"
+
+namespace prong::blas {
+namespace {
+
+// One thread takes about 20 us for this many multiply-adds; below it, waking a second one costs more
+// than it saves (bench/gemm.cpp).
+constexpr int64_t kParallelWork = int64_t{1} << 20;
+
+void multiply(bool trans_a, bool trans_b, int m, int n, int k, float alpha, const float* a, int lda,
+              const float* b, int ldb, float beta, float* c, int ldc) {
+  scipy_cblas_sgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
+                    trans_b ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c,
+                    ldc);
+}
+
+void multiply(bool trans_a, bool trans_b, int m, int n, int k, double alpha, const double* a,
+              int lda, const double* b, int ldb, double beta, double* c, int ldc) {
+  scipy_cblas_dgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
+                    trans_b ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c,
+                    ldc);
+}
+
+// OpenBLAS must not start threads of its own under our pool.
+void use_one_blas_thread() {
+  static const bool done = (scipy_openblas_set_num_threads(1), true);
+  (void)done;
+}
+
+// C = beta * C, the product of nothing.
+template <class T>
+void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i) {
+    T* row = c + i * ldc;
+    if (beta == T(0)) {
+      std::fill(row, row + n, T(0));
+    } else if (beta != T(1)) {
+      for (int64_t j = 0; j < n; ++j) row[j] *= beta;
+    }
+  }
+}
+
+// BLAS wants a row stride of at least the row length, also where there is only one row.
+int leading(int64_t rows, int64_t columns, int64_t ld) {
+  PRONG_ASSERT(rows <= 1 || ld >= columns, "gemm: rows of ", columns, " elements, ", ld, " apart");
+  int64_t value = std::max<int64_t>({ld, columns, 1});
+  PRONG_CHECK(value <= std::numeric_limits<int>::max(), kRuntime,
+              "matmul: a row stride of ", value, " elements is too large");
+  return static_cast<int>(value);
+}
+
+// The tiles of a product: rows x columns of C each, a function of the sizes alone.
+struct Grid {
+  int64_t rows, columns, count_m, count_n;
+  int64_t count() const { return count_m * count_n; }
+};
+
+int64_t pieces(int64_t size, int64_t largest) { return (size + largest - 1) / largest; }
+
+Grid make_grid(int64_t m, int64_t n, int64_t k) {
+  // BLAS takes sizes as int; k beyond that is refused below.
+  constexpr int64_t kMost = int64_t{1} << 30;
+  Grid grid{std::min(m, kMost), std::min(n, kMost), 1, 1};
+  if (m * n * k > kParallelWork) {
+    // Halve the longer side until a tile has at most 512 of each and 2^25 multiply-adds, but stay
+    // above the size where a tile is worth a task.
+    auto work = [&] { return grid.rows * grid.columns * k; };
+    while (work() > kParallelWork && (work() > (1 << 25) || std::max(grid.rows, grid.columns) > 512)
+           && std::max(grid.rows, grid.columns) > 64) {
+      int64_t& side = grid.rows > grid.columns ? grid.rows : grid.columns;
+      side = (side / 2 + 31) / 32 * 32;
+    }
+    if (grid.rows >= m && grid.columns >= n) {  // one tile would leave the other threads idle
+      int64_t& side = m > n ? grid.rows : grid.columns;
+      if (side > 32) side = (side / 2 + 31) / 32 * 32;
+    }
+  }
+  grid.count_m = pieces(m, grid.rows);
+  grid.count_n = pieces(n, grid.columns);
+  return grid;
+}
+
+template <class T>
+void gemm_impl(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, int64_t k, T alpha,
+               const T* a, const int64_t* offsets_a, int64_t lda, const T* b,
+               const int64_t* offsets_b, int64_t ldb, T beta, T* c, const int64_t* offsets_c,
+               int64_t ldc) {
+  if (batch <= 0 || m <= 0 || n <= 0) return;
+  auto at = [](const int64_t* offsets, int64_t i) { return offsets ? offsets[i] : 0; };
+  if (k <= 0 || alpha == T(0)) {
+    for (int64_t i = 0; i < batch; ++i) scale(m, n, beta, c + at(offsets_c, i), ldc);
+    return;
+  }
+  use_one_blas_thread();
+  PRONG_CHECK(k <= std::numeric_limits<int>::max(), kRuntime, "matmul: the inner size ", k,
+              " is too large");
+  int lda_int = trans_a ? leading(k, m, lda) : leading(m, k, lda);
+  int ldb_int = trans_b ? leading(n, k, ldb) : leading(k, n, ldb);
+  int ldc_int = leading(m, n, ldc);
+  Grid grid = make_grid(m, n, k);
+  int64_t tile_work = std::max<int64_t>(1, grid.rows * grid.columns * k);
+  int64_t grain = std::max<int64_t>(1, kParallelWork / tile_work);
+  parallel_for(0, batch * grid.count(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t index = begin; index < end; ++index) {
+      int64_t item = index / grid.count(), tile = index % grid.count();
+      int64_t i0 = tile / grid.count_n * grid.rows, j0 = tile % grid.count_n * grid.columns;
+      int rows = static_cast<int>(std::min(grid.rows, m - i0));
+      int columns = static_cast<int>(std::min(grid.columns, n - j0));
+      const T* a_tile = a + at(offsets_a, item) + (trans_a ? i0 : i0 * lda);
+      const T* b_tile = b + at(offsets_b, item) + (trans_b ? j0 * ldb : j0);
+      T* c_tile = c + at(offsets_c, item) + i0 * ldc + j0;
+      multiply(trans_a, trans_b, rows, columns, static_cast<int>(k), alpha, a_tile, lda_int, b_tile,
+               ldb_int, beta, c_tile, ldc_int);
+    }
+  });
+}
+
+}  // namespace
+
+void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+          int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  gemm_impl<float>(trans_a, trans_b, 1, m, n, k, alpha, a, nullptr, lda, b, nullptr, ldb, beta, c,
+                   nullptr, ldc);
+}
+
+void gemm(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, double alpha,
+          const double* a, int64_t lda, const double* b, int64_t ldb, double beta, double* c,
+          int64_t ldc) {
+  gemm_impl<double>(trans_a, trans_b, 1, m, n, k, alpha, a, nullptr, lda, b, nullptr, ldb, beta, c,
+                    nullptr, ldc);
+}
+
+void gemm_batched(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, int64_t k,
+                  float alpha, const float* a, const int64_t* offsets_a, int64_t lda,
+                  const float* b, const int64_t* offsets_b, int64_t ldb, float beta, float* c,
+                  const int64_t* offsets_c, int64_t ldc) {
+  gemm_impl<float>(trans_a, trans_b, batch, m, n, k, alpha, a, offsets_a, lda, b, offsets_b, ldb,
+                   beta, c, offsets_c, ldc);
+}
+
+void gemm_batched(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, int64_t k,
+                  double alpha, const double* a, const int64_t* offsets_a, int64_t lda,
+                  const double* b, const int64_t* offsets_b, int64_t ldb, double beta, double* c,
+                  const int64_t* offsets_c, int64_t ldc) {
+  gemm_impl<double>(trans_a, trans_b, batch, m, n, k, alpha, a, offsets_a, lda, b, offsets_b, ldb,
+                    beta, c, offsets_c, ldc);
+}
+
+}  // namespace prong::blas

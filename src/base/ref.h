@@ -21,6 +21,14 @@ class RefCounted {
     // acq_rel: the last owner must see all writes of the others before it destroys.
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
+  // Takes a reference unless the last one has gone: for holders of a weak pointer that the object's
+  // destructor takes away.
+  bool try_retain() const noexcept {
+    uint32_t n = refs_.load(std::memory_order_relaxed);
+    while (n != 0)
+      if (refs_.compare_exchange_weak(n, n + 1, std::memory_order_relaxed)) return true;
+    return false;
+  }
   // Exact only while no other thread holds a reference; 1 therefore means "mine alone".
   uint32_t use_count() const noexcept { return refs_.load(std::memory_order_acquire); }
 

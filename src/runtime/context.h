@@ -1,0 +1,47 @@
+// State that belongs to a line of execution, not to a thread: grad mode, default dtype, autocast,
+// the profiled task. A forked task inherits it; a task that was suspended finds its own again.
+#pragma once
+
+#include <cstdint>
+
+namespace prong {
+
+// One word for each upper folder that has such state. All zero is the state of a new thread, so
+// encode defaults as zero. Words are copied bit by bit: no owning pointers.
+enum class ContextWord : int {
+  kModes,         // eager: no-grad, inference mode and the like, as bits
+  kDefaultDtype,  // tensor
+  kAutocast,      // eager
+  kTask,          // runtime: profile id of the task that runs
+  kUser,          // free for what api or bindings may need
+  kCount,
+};
+
+struct Context {
+  uint64_t words[static_cast<int>(ContextWord::kCount)] = {};
+
+  uint64_t& operator[](ContextWord w) { return words[static_cast<int>(w)]; }
+  uint64_t operator[](ContextWord w) const { return words[static_cast<int>(w)]; }
+};
+
+namespace detail {
+extern thread_local constinit Context thread_context;
+}
+
+// The state of what runs on this thread now. The reference is good until the task suspends.
+inline Context& context() { return detail::thread_context; }
+
+// Puts the thread's state back when it goes.
+class ContextGuard {
+ public:
+  ContextGuard() : saved_(context()) {}
+  explicit ContextGuard(const Context& installed) : saved_(context()) { context() = installed; }
+  ~ContextGuard() { context() = saved_; }
+  ContextGuard(const ContextGuard&) = delete;
+  ContextGuard& operator=(const ContextGuard&) = delete;
+
+ private:
+  Context saved_;
+};
+
+}  // namespace prong

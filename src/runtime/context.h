@@ -13,6 +13,7 @@ enum class ContextWord : int {
   kDefaultDtype,  // tensor
   kAutocast,      // eager
   kTask,          // runtime: profile id of the task that runs
+  kInterceptor,   // eager: who sees each op before it runs (tracing); a borrowed pointer
   kUser,          // free for what api or bindings may need
   kCount,
 };

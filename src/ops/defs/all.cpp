@@ -1,0 +1,20 @@
+// The list of op families; registration is explicit, in this order, since static libraries drop global constructors.
+#include "ops/op_def.h"
+
+namespace prong {
+
+// keep-sorted
+#define PRONG_FORALL_FAMILIES(_)
+
+#define PRONG_DECLARE(family) void register_##family(Registry& r);
+PRONG_FORALL_FAMILIES(PRONG_DECLARE)
+#undef PRONG_DECLARE
+
+void register_all_ops(Registry& r) {
+  (void)r;
+#define PRONG_REGISTER(family) register_##family(r);
+  PRONG_FORALL_FAMILIES(PRONG_REGISTER)
+#undef PRONG_REGISTER
+}
+
+}  // namespace prong

@@ -1,0 +1,96 @@
+// Function, ClassType and Object: what graphs call, and the instances (modules, scripted classes) they work on.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/schema.h"
+
+namespace prong {
+
+// A name, a signature and a graph. May be declared first and given its graph later (recursion); after define() it
+// does not change, save by the pass pipeline before its first run.
+class Function final : public RefCounted {
+ public:
+  Function(std::string name, Schema schema) : name_(std::move(name)), schema_(std::move(schema)) {}
+  ~Function() override;
+
+  const std::string& name() const { return name_; }  // as in tracebacks and profiles: "align_rows", "forward"
+  const Schema& schema() const { return schema_; }     // methods: self is the first argument
+  void set_schema(Schema schema) { schema_ = std::move(schema); }  // when the result's type is known (before callers are built)
+  bool is_defined() const { return graph_ != nullptr; }
+  Graph& graph() const;  // kInternal unless defined
+  void define(std::unique_ptr<Graph> graph);
+
+  // What exec/ made of the graph: written once (try_set_program), read without a lock.
+  RefCounted* program() const { return program_.load(std::memory_order_acquire); }
+  RefCounted* try_set_program(Ref<RefCounted> program);  // the one that stays
+
+ private:
+  std::string name_;
+  Schema schema_;
+  std::unique_ptr<Graph> graph_;
+  std::atomic<RefCounted*> program_{nullptr};  // owned
+};
+
+// A module's class, a scripted class or an interface. Attributes live in slots of Object.
+class ClassType final : public ClassInfo {
+ public:
+  enum class Kind : uint8_t { kModule, kClass, kInterface };
+  struct Attribute {
+    std::string name;
+    TypePtr type;
+    bool is_parameter = false;
+    bool is_buffer = false;
+  };
+  ClassType(std::string name, Kind k) : kind(k) { qualified_name = std::move(name); }
+
+  Kind kind;
+  bool is_module() const { return kind == Kind::kModule; }
+
+  int add_attribute(Attribute a);                        // its slot; kValue if the name is taken
+  int find_attribute(std::string_view name) const;       // slot or -1
+  const std::vector<Attribute>& attributes() const { return attributes_; }
+
+  void add_method(std::string_view name, Ref<Function> f);  // replaces one of that name
+  Function* find_method(std::string_view name) const;       // null when absent
+  const std::vector<std::pair<std::string, Ref<Function>>>& methods() const { return methods_; }
+  // Compile-time constants of modules (__constants__, numbers): not slots.
+  std::vector<std::pair<std::string, IValue>> constants;
+  std::vector<Ref<ClassType>> interfaces;  // that it was declared or found to implement
+
+  // Itself, or an interface all of whose methods it has with fitting signatures.
+  bool is_subclass_of(const ClassInfo& other) const override;
+
+ private:
+  std::vector<Attribute> attributes_;
+  std::vector<std::pair<std::string, Ref<Function>>> methods_;
+};
+
+// An instance. Slots are plain values: two tasks that write the same one race, as in any program.
+struct Object final : ObjectBase {
+  explicit Object(Ref<ClassType> c) : cls(std::move(c)), slots(cls->attributes().size()) {}
+  std::string describe() const override { return cls->qualified_name; }
+  IValue& slot(std::string_view name);  // kAttribute with the class's name when absent
+
+  Ref<ClassType> cls;
+  std::vector<IValue> slots;
+};
+
+// A Python function or object that graphs call (ignored functions); implemented by bindings/.
+struct PyCallable : ObjectBase {
+  virtual IValue call(std::span<IValue> args) = 0;
+};
+
+// What a `with` of the library's own does (no_grad, record_function); scripted classes have __enter__ and __exit__ instead.
+struct ContextManager : ObjectBase {
+  virtual IValue enter() = 0;
+  virtual void exit() = 0;  // also when an exception passes; never swallows it
+  static const TypePtr& type();
+};
+
+}  // namespace prong

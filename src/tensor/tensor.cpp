@@ -1,0 +1,209 @@
+// Making tensors and views of them, shape arithmetic, PyTorch's result type. Called by every op.
+#include "tensor/tensor.h"
+
+#include <algorithm>
+
+namespace prong {
+
+namespace {
+
+bool is_row_major(DimsView sizes, DimsView strides) {
+  int64_t expected = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == 1) continue;
+    if (strides[i] != expected) return false;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+// Bytes of a contiguous tensor; throws on negative sizes and on overflow.
+size_t checked_bytes(DimsView sizes, size_t item_bytes) {
+  bool overflow = false;
+  int64_t total = static_cast<int64_t>(item_bytes);
+  for (int64_t size : sizes) {
+    PRONG_CHECK(size >= 0, kRuntime, "Trying to create tensor with negative dimension ", size, ": ", sizes);
+    overflow |= __builtin_mul_overflow(total, size, &total);
+  }
+  if (overflow) {
+    // A zero anywhere makes any other sizes harmless.
+    if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
+    throw_error(ErrorKind::kRuntime, cat("Storage size calculation overflowed with sizes=", sizes));
+  }
+  return static_cast<size_t>(total);
+}
+
+template <class T>
+Tensor wrapped_number(T value) {
+  Tensor t = Tensor::empty({}, DTypeOf<T>::value);
+  *t.data<T>() = value;
+  t.impl()->is_wrapped_number = true;
+  return t;
+}
+
+}  // namespace
+
+int64_t product(DimsView sizes) {
+  int64_t n = 1;
+  for (int64_t size : sizes) n *= size;
+  return n;
+}
+
+int64_t TensorMeta::numel() const { return product(sizes); }
+
+Dims contiguous_strides(DimsView sizes) {
+  Dims strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+Tensor Tensor::empty(DimsView sizes, DType dtype) {
+  const size_t bytes = checked_bytes(sizes, size_of(dtype));
+  Ref<TensorImpl> impl = make_ref<TensorImpl>();
+  impl->storage = make_ref<Storage>(bytes);
+  impl->sizes = Dims(sizes);
+  impl->strides = contiguous_strides(sizes);
+  impl->numel = static_cast<int64_t>(bytes / size_of(dtype));
+  impl->dtype = dtype;
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::view_of(Ref<Storage> storage, int64_t offset, DimsView sizes, DimsView strides, DType dtype) {
+  PRONG_CHECK(sizes.size() == strides.size(), kRuntime, "mismatch in length of strides and shape");
+  PRONG_CHECK(offset >= 0, kRuntime, "Tensor: invalid storage offset ", offset);
+  const int64_t item_bytes = static_cast<int64_t>(size_of(dtype));
+  int64_t numel = 1, last = offset;  // index of the last element
+  bool overflow = false;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    PRONG_CHECK(strides[i] >= 0, kRuntime,
+                "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
+    PRONG_CHECK(sizes[i] >= 0, kRuntime, "Trying to create tensor with negative dimension ", sizes[i], ": ", sizes);
+    int64_t reach;
+    numel *= sizes[i];
+    overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach);
+    overflow |= __builtin_add_overflow(last, reach, &last);
+  }
+  PRONG_CHECK(!overflow, kRuntime, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+  PRONG_CHECK(numel == 0 || last < static_cast<int64_t>(storage->bytes()) / item_bytes, kRuntime,
+              "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset, ", and itemsize ",
+              item_bytes, " requiring a storage size of ", (last + 1) * item_bytes,
+              " are out of bounds for storage of size ", storage->bytes());
+  Ref<TensorImpl> impl = make_ref<TensorImpl>();
+  impl->storage = std::move(storage);
+  impl->offset = offset;
+  impl->sizes = Dims(sizes);
+  impl->strides = Dims(strides);
+  impl->numel = numel;
+  impl->dtype = dtype;
+  impl->is_contiguous = numel == 0 || is_row_major(sizes, strides);
+  return Tensor(std::move(impl));
+}
+
+Tensor Tensor::wrapped(double value) { return wrapped_number(value); }
+Tensor Tensor::wrapped(int64_t value) { return wrapped_number(value); }
+Tensor Tensor::wrapped(bool value) { return wrapped_number(value); }
+
+int64_t Tensor::size(int64_t dim) const {
+  PRONG_CHECK(rank() > 0, kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+  return impl_->sizes[static_cast<size_t>(wrap_dim(dim, rank()))];
+}
+
+int64_t Tensor::stride(int64_t dim) const {
+  PRONG_CHECK(rank() > 0, kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+  return impl_->strides[static_cast<size_t>(wrap_dim(dim, rank()))];
+}
+
+Tensor Tensor::as_strided(DimsView sizes, DimsView strides, int64_t offset) const {
+  return view_of(storage(), offset, sizes, strides, dtype());
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(DType dtype) const {
+  if (dtype == this->dtype()) return *this;
+  Tensor result = empty(sizes(), dtype);
+  copy_into(result, *this);
+  return result;
+}
+
+Tensor Tensor::clone() const {
+  Tensor result = empty(sizes(), dtype());
+  copy_into(result, *this);
+  return result;
+}
+
+double Tensor::item_double() const {
+  PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
+  return visit(dtype(), [&](auto tag) {
+    return static_cast<double>(*static_cast<const typename decltype(tag)::type*>(raw()));
+  });
+}
+
+int64_t Tensor::item_int() const {
+  PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
+  return visit(dtype(), [&](auto tag) {
+    return static_cast<int64_t>(*static_cast<const typename decltype(tag)::type*>(raw()));
+  });
+}
+
+int64_t wrap_dim(int64_t dim, int64_t rank) {
+  const int64_t range = std::max<int64_t>(rank, 1);  // a zero-dim tensor answers to 0 and -1
+  PRONG_CHECK(dim >= -range && dim < range, kIndex, "Dimension out of range (expected to be in range of [", -range,
+              ", ", range - 1, "], but got ", dim, ")");
+  return dim < 0 ? dim + range : dim;
+}
+
+Dims broadcast_shapes(DimsView a, DimsView b) {
+  const size_t rank = std::max(a.size(), b.size());
+  Dims out(rank);
+  for (size_t i = 0; i < rank; ++i) {  // from the last dimension
+    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
+    const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    PRONG_CHECK(x == y || x == 1 || y == 1, kRuntime, "The size of tensor a (", x,
+                ") must match the size of tensor b (", y, ") at non-singleton dimension ", rank - 1 - i);
+    out[rank - 1 - i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+Tensor broadcast_to(const Tensor& t, DimsView sizes) {
+  if (t.sizes() == Dims(sizes)) return t;
+  const size_t rank = sizes.size(), own = t.sizes().size();
+  PRONG_CHECK(own <= rank, kRuntime, "expand(): the number of sizes provided (", rank,
+              ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
+  Dims strides(rank, 0);
+  for (size_t i = 0; i < own; ++i) {
+    const size_t at = rank - own + i;
+    PRONG_CHECK(t.sizes()[i] == sizes[at] || t.sizes()[i] == 1, kRuntime, "The expanded size of the tensor (",
+                sizes[at], ") must match the existing size (", t.sizes()[i], ") at non-singleton dimension ", at,
+                ".  Target sizes: ", sizes, ".  Tensor sizes: ", t.sizes());
+    strides[at] = t.sizes()[i] == sizes[at] ? t.strides()[i] : 0;
+  }
+  return Tensor::view_of(t.storage(), t.offset(), sizes, strides, t.dtype());
+}
+
+void ResultType::add(DType dtype, int64_t rank, bool is_wrapped_number) {
+  std::optional<DType>& slot = rank > 0 ? dim_ : is_wrapped_number ? wrapped_ : zero_dim_;
+  // A Python float says "some floating type": the default one, whatever its 64 bits.
+  if (is_wrapped_number && rank == 0 && is_floating(dtype)) dtype = default_dtype();
+  slot = slot ? promote(*slot, dtype) : dtype;
+}
+
+DType ResultType::get() const {
+  // The lower group decides only where it brings a higher category.
+  const auto combine = [](std::optional<DType> high, std::optional<DType> low) -> std::optional<DType> {
+    if (!high || !low) return high ? high : low;
+    if (is_floating(*high)) return high;
+    if (*high == DType::kBool || is_floating(*low)) return promote(*high, *low);
+    return high;
+  };
+  const std::optional<DType> result = combine(dim_, combine(zero_dim_, wrapped_));
+  PRONG_ASSERT(result.has_value(), "result type of no operands");
+  return *result;
+}
+
+}  // namespace prong

@@ -1,0 +1,61 @@
+"""Builds and runs the C++ tests under one sanitizer, in a build folder of its own.
+
+Called by `make asan`, `make ubsan` and `make tsan`.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PRESETS = {"address": "asan", "undefined": "ubsan", "thread": "tsan"}
+
+
+def options_of(sanitizer: str) -> dict[str, str]:
+    suppressions = f"suppressions={ROOT}/tools/sanitize/{PRESETS[sanitizer]}.supp"
+    return {
+        "address": {
+            "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_init_order=1",
+            "LSAN_OPTIONS": suppressions + ":print_suppressions=0",
+        },
+        "undefined": {"UBSAN_OPTIONS": "print_stacktrace=1"},
+        "thread": {"TSAN_OPTIONS": f"{suppressions}:second_deadlock_stack=1:history_size=4"},
+    }[sanitizer]
+
+
+def without_address_randomisation() -> list[str]:
+    """TSan of older compilers cannot map its shadow where the kernel randomises much."""
+    works = subprocess.run(["setarch", "-R", "true"], capture_output=True)
+    return ["setarch", "-R"] if works.returncode == 0 else []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sanitizer", choices=PRESETS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", help="run test programs with this word in their name")
+    options = parser.parse_args()
+
+    preset = PRESETS[options.sanitizer]
+    build = ROOT / "build" / preset
+    for command in (
+        ["cmake", "--preset", preset, f"-DPython_EXECUTABLE={sys.executable}"],
+        ["cmake", "--build", str(build), "-j", str(options.jobs)],
+    ):
+        done = subprocess.run(command, cwd=ROOT)
+        if done.returncode:
+            return done.returncode
+
+    environment = dict(os.environ, GTEST_BRIEF="1", **options_of(options.sanitizer))
+    command = ["ctest", "--output-on-failure", "--no-tests=error", "--timeout", "600"]
+    if options.only:
+        command += ["-R", options.only]
+    if options.sanitizer == "thread":
+        command = without_address_randomisation() + command
+    return subprocess.run(command, cwd=build, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""What all Python tests share: tests that need PyTorch run where it is installed, never silently not.
+"""What all Python tests share: those that need PyTorch run where it is installed, or are counted.
 
 A test that compares with PyTorch is marked `needs_torch` (everything under tests/parity is). Where
 PyTorch is missing those tests are left out and counted in the summary; with PRONG_REQUIRE_TORCH=1,

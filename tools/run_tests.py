@@ -1,6 +1,6 @@
-"""Runs the C++ and the Python tests and ends with one line that sums them up; called by `make test`.
+"""Runs the C++ and the Python tests and sums them up in one line at the end; for `make test`.
 
-Fails if any test fails, if a name given matches nothing, or if a kind of test is missing as a whole.
+Fails if any test fails, if a name given matches nothing, or if a kind of test is missing.
 """
 
 import argparse

@@ -57,7 +57,7 @@ struct Spelling {
   bool nn_functional = false;  // prong.nn.functional.name
   bool inplace = false;        // Tensor.name_ and prong.name_ , derived
   bool property = false;       // Tensor.name without a call (T, mT, ...)
-  std::vector<std::string> aliases;  // other public names of the same op: "clip" for clamp
+  std::vector<std::string> aliases = {};  // other public names of the same op: "clip" for clamp
 };
 
 class OpDef {

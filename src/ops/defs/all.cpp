@@ -4,14 +4,17 @@
 namespace prong {
 
 // keep-sorted
-#define PRONG_FORALL_FAMILIES(_)
+#define PRONG_FORALL_FAMILIES(_) \
+  _(conv)                        \
+  _(loss)                        \
+  _(matmul)                      \
+  _(norm)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);
 PRONG_FORALL_FAMILIES(PRONG_DECLARE)
 #undef PRONG_DECLARE
 
 void register_all_ops(Registry& r) {
-  (void)r;
 #define PRONG_REGISTER(family) register_##family(r);
   PRONG_FORALL_FAMILIES(PRONG_REGISTER)
 #undef PRONG_REGISTER

@@ -88,9 +88,7 @@ def main() -> int:
         print(f"no test has {options.only!r} in its name")
         return 1
     if importlib.util.find_spec("torch") is None:
-        print(
-            "PyTorch is not installed: the tests that compare with it were left out (.ci/run has it)"
-        )
+        print("PyTorch is not installed: tests that compare with it were left out (see .ci/run)")
     seconds = time.monotonic() - start
     print(
         f"===== {tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped "

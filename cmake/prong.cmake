@@ -28,7 +28,8 @@ add_library(prong_flags INTERFACE)
 target_include_directories(prong_flags INTERFACE "${PROJECT_SOURCE_DIR}/src"
                                                  "${PROJECT_SOURCE_DIR}/include")
 target_compile_options(prong_flags INTERFACE -ffp-contract=off -fno-math-errno -fno-trapping-math
-                                             -ffunction-sections -fdata-sections -Wall -Wextra)
+                                             -ffunction-sections -fdata-sections -Wall -Wextra
+                                             -Wno-restrict)  # false alarms of GCC 12
 target_link_options(prong_flags INTERFACE -Wl,--gc-sections)
 if(PRONG_SANITIZE)
   target_compile_options(prong_flags INTERFACE -fsanitize=${PRONG_SANITIZE} -g1

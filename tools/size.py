@@ -57,9 +57,8 @@ def print_lines() -> None:
     print(f"{'all':<24}{len(lines):>7}{sum(lines.values()):>9}")
     counts = sorted(lines.values())
     if counts:
-        print(
-            f"median {counts[len(counts) // 2]}, p90 {counts[len(counts) * 9 // 10]} lines a file"
-        )
+        median, p90 = counts[len(counts) // 2], counts[len(counts) * 9 // 10]
+        print(f"median {median}, p90 {p90} lines a file")
     long = sorted(((n, f) for f, n in lines.items() if n > LONG_FILE), reverse=True)
     for count, name in long[:LONGEST]:
         print(f"  {count:>6}  {name}")

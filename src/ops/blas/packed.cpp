@@ -1,0 +1,218 @@
+// Packing of matrices into panels, and products with them over the pool. Called through packed.h.
+#include "ops/blas/packed.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "runtime/parallel.h"
+
+namespace prong::blas {
+
+namespace {
+
+// A packed block of A (kRowBlock rows of this depth) fits the second-level cache beside a panel.
+constexpr int64_t kDepthBlock = 1024;
+// Multiply-adds that are worth a task of their own: 15 to 40 us.
+constexpr int64_t kTaskWork = int64_t{3} << 20;
+// With fewer rows the matrix unit idles most of its time, and the product only reads B.
+constexpr int64_t kSplitRows = 8;
+
+int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+
+// Columns of a panel from a matrix stored by columns ([n,k]): blocks of 16 of k keep both sides of
+// the transposition in cache.
+void transpose_panel(int64_t k, int64_t columns, const float* b, int64_t ldb, float* out) {
+  for (int64_t p0 = 0; p0 < k; p0 += 16) {
+    int64_t p1 = std::min(k, p0 + 16);
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t p = p0; p < p1; ++p) out[p * kPanelColumns + j] = b[j * ldb + p];
+    }
+  }
+}
+
+}  // namespace
+
+int64_t PackedMatrix::panel_floats() const { return round_up(k_, kPanelDepth) * kPanelColumns; }
+
+void PackedMatrix::allocate(int64_t k, int64_t n) {
+  k_ = k;
+  n_ = n;
+  int64_t panels = round_up(n, kPanelColumns) / kPanelColumns;
+  buffer_ = AlignedBuffer(static_cast<size_t>(panels * panel_floats()) * sizeof(float));
+}
+
+void PackedMatrix::pack_panel(int64_t index, bool transposed, int64_t columns, const float* b,
+                              int64_t ldb) {
+  float* out = buffer_.floats() + index * panel_floats();
+  std::fill(out, out + panel_floats(), 0.0f);
+  if (transposed) {
+    transpose_panel(k_, columns, b, ldb, out);
+  } else {
+    for (int64_t p = 0; p < k_; ++p) {
+      std::memcpy(out + p * kPanelColumns, b + p * ldb, static_cast<size_t>(columns) * sizeof(float));
+    }
+  }
+  float largest[kPanelColumns] = {};
+  bool finite = true;
+  for (int64_t p = 0; p < k_; ++p) {
+    for (int64_t j = 0; j < kPanelColumns; ++j) {
+      float x = std::fabs(out[p * kPanelColumns + j]);
+      finite &= x <= 0x1p100f;  // false for NaN too
+      largest[j] = std::max(largest[j], x);
+    }
+  }
+  bool all_moderate = finite && std::all_of(largest, largest + kPanelColumns, blas::is_moderate);
+  if (!all_moderate) std::atomic_ref<bool>(is_moderate_).store(false, std::memory_order_relaxed);
+}
+
+PackedMatrix::PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b, int64_t ldb) {
+  allocate(k, n);
+  int64_t panels = round_up(n, kPanelColumns) / kPanelColumns;
+  parallel_for(0, panels, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t column = i * kPanelColumns;
+      pack_panel(i, transposed, std::min(kPanelColumns, n - column),
+                 b + (transposed ? column * ldb : column), ldb);
+    }
+  });
+}
+
+PackedMatrix PackedMatrix::interleaved(int64_t groups, int64_t k, int64_t n, const float* b,
+                                       int64_t ldb) {
+  PackedMatrix packed;
+  int64_t blocks = round_up(n, kPanelColumns) / kPanelColumns;
+  packed.allocate(k, groups * blocks * kPanelColumns);
+  parallel_for(0, groups * blocks, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t column = i / groups * kPanelColumns, group = i % groups;
+      packed.pack_panel(i, true, std::min(kPanelColumns, n - column),
+                        b + (group * n + column) * ldb, ldb);
+    }
+  });
+  return packed;
+}
+
+const PanelKernels& kernels_for(int64_t m, const PackedMatrix& b) {
+  const PanelKernels* split = split_kernels();
+  return split && m >= kSplitRows && b.is_moderate() ? *split : exact_kernels();
+}
+
+namespace {
+
+// One product: its rows in blocks of kRowBlock and its depth in blocks of kDepthBlock, whatever the
+// number of threads; tasks take row blocks whole or share their panels.
+struct Product {
+  int64_t m;
+  const RowSource& a;
+  const PackedMatrix& b;
+  GemmStart start;
+  float* c;
+  int64_t ldc;
+
+  int64_t row_blocks() const { return (m + kRowBlock - 1) / kRowBlock; }
+  int64_t panels() const { return (b.n() + kPanelColumns - 1) / kPanelColumns; }
+  int64_t rows(int64_t block) const { return std::min(kRowBlock, m - block * kRowBlock); }
+  int64_t depth(int64_t p) const { return std::min(kDepthBlock, b.k() - p); }
+
+  int64_t packed_bytes(int64_t block, int64_t p) const {
+    return std::max(exact_kernels().rows_bytes(rows(block), depth(p)),
+                    kernels_for(m, b).rows_bytes(rows(block), depth(p)));
+  }
+
+  // Packs a block of A for the best kernel that takes its numbers, and names that kernel.
+  const PanelKernels* pack(int64_t block, int64_t p, void* out) const {
+    RowSource from = a;
+    from.data += p;
+    const PanelKernels* kernels = &kernels_for(m, b);
+    if (!kernels->pack_rows(rows(block), depth(p), from, block * kRowBlock, out)) {
+      kernels = &exact_kernels();
+      kernels->pack_rows(rows(block), depth(p), from, block * kRowBlock, out);
+    }
+    return kernels;
+  }
+
+  void multiply(int64_t block, int64_t p, int64_t panel_begin, int64_t panel_end,
+                const PanelKernels& kernels, const void* packed) const {
+    int64_t column = panel_begin * kPanelColumns;
+    PanelProduct x;
+    x.m = rows(block);
+    x.k = depth(p);
+    x.rows = packed;
+    x.panels = b.panel(panel_begin) + p * kPanelColumns;
+    x.panel_stride = b.panel_floats();
+    x.columns = std::min(panel_end * kPanelColumns, b.n()) - column;
+    x.out = c + block * kRowBlock * ldc + column;
+    x.out_stride = ldc;
+    x.init = start.bias ? start.bias + column : nullptr;
+    x.init_stride = 0;
+    if (p > 0 || start.accumulate) {
+      x.init = x.out;
+      x.init_stride = ldc;
+    }
+    kernels.multiply(x);
+  }
+
+  void run_by_row_blocks() const {
+    parallel_for(0, row_blocks(), 1, [&](int64_t begin, int64_t end) {
+      AlignedBuffer packed(static_cast<size_t>(packed_bytes(0, 0)));
+      for (int64_t block = begin; block < end; ++block) {
+        for (int64_t p = 0; p < b.k() || p == 0; p += kDepthBlock) {
+          const PanelKernels* kernels = pack(block, p, packed.data());
+          multiply(block, p, 0, panels(), *kernels, packed.data());
+        }
+      }
+    });
+  }
+
+  void run_by_panels() const {
+    int64_t stride = round_up(packed_bytes(0, 0), 64), count = row_blocks();
+    AlignedBuffer packed(static_cast<size_t>(stride * count));
+    const PanelKernels* kernels[kFewBlocks];
+    int64_t panel_work = rows(0) * kPanelColumns * std::max<int64_t>(1, depth(0));
+    int64_t grain = std::max<int64_t>(1, kTaskWork / panel_work);
+    auto at = [&](int64_t block) { return static_cast<char*>(packed.data()) + block * stride; };
+    for (int64_t p = 0; p < b.k() || p == 0; p += kDepthBlock) {
+      parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) kernels[i] = pack(i, p, at(i));
+      });
+      parallel_for(0, count * panels(), grain, [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+          int64_t block = begin / panels(), first = begin % panels();
+          int64_t last = std::min(panels(), first + end - begin);
+          multiply(block, p, first, last, *kernels[block], at(block));
+          begin += last - first;
+        }
+      });
+    }
+  }
+
+  // Blocks that are too few to keep all threads busy by themselves.
+  static constexpr int64_t kFewBlocks = 64;
+  void run() const {
+    if (m <= 0 || b.n() <= 0) return;
+    int64_t threads = num_threads();
+    if (threads == 1 || row_blocks() >= std::min(kFewBlocks, 4 * threads)) {
+      run_by_row_blocks();
+    } else {
+      run_by_panels();
+    }
+  }
+};
+
+}  // namespace
+
+void gemm_packed(int64_t m, const RowSource& a, const PackedMatrix& b, GemmStart start, float* c,
+                 int64_t ldc) {
+  PRONG_ASSERT(!(start.bias && start.accumulate), "gemm_packed starts with one of both");
+  Product{m, a, b, start, c, ldc}.run();
+}
+
+void gemm_packed(int64_t m, const float* a, int64_t lda, const PackedMatrix& b, GemmStart start,
+                 float* c, int64_t ldc) {
+  gemm_packed(m, RowSource{a, lda}, b, start, c, ldc);
+}
+
+}  // namespace prong::blas

@@ -1,0 +1,295 @@
+// Packed products of floats on the bfloat16 matrix unit (AMX), with the accuracy of float. Called
+// through PanelKernels on machines that have the unit.
+//
+// A float has 24 bits, a bfloat16 has 8: x = high + middle + low exactly, each a bfloat16. Of the
+// nine products of parts the six largest are summed in float by the unit; the three left out are
+// below 2^-23 of the product, about float's own rounding. The unit takes denormals for zero, and
+// infinity has no parts, so rows of A and columns of B must be moderate (is_moderate); what isn't is
+// left to the fused multiply-adds. docs/decisions has the measurements.
+//
+// B stays as floats in its panels, and a stretch of kDepth rows is split into a buffer while the
+// matrix unit works on the one before: weights are read once a step of a recurrent net, and reading
+// 4 bytes a weight beats reading 6.
+#include "ops/blas/panel_kernels.h"
+
+#if defined(__AVX512BW__)
+// GCC 12 warns about the deliberately undefined operands inside its own intrinsics.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+
+namespace prong::PRONG_ISA {
+namespace {
+
+using blas::kPanelColumns;
+using blas::kPanelDepth;
+using blas::PanelKernels;
+using blas::PanelProduct;
+using blas::RowSource;
+
+constexpr int64_t kTileRows = 16;             // a matrix register is 16 rows of 64 bytes
+constexpr int64_t kTileBytes = 1024;          // so 16 x 32 bfloat16 or 16 x 16 float
+constexpr int64_t kPartsBytes = 3 * kTileBytes;  // high, middle and low of one tile
+constexpr int64_t kStepBytes = 2 * kPartsBytes;  // of B: two tiles stand side by side in a panel
+constexpr int64_t kDepth = 256;               // rows of B split at once: 48 KB, twice
+constexpr int64_t kSteps = kDepth / kPanelDepth;
+
+int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t steps_of(int64_t k) { return (k + kPanelDepth - 1) / kPanelDepth; }
+int64_t row_pairs_of(int64_t m) { return (m + 2 * kTileRows - 1) / (2 * kTileRows); }
+
+// A: for each 16 rows, for each 32 of k: three tiles (high, middle, low), a row of 32 numbers each.
+int64_t rows_bytes(int64_t m, int64_t k) {
+  return row_pairs_of(m) * 2 * steps_of(k) * kPartsBytes;
+}
+
+// The bfloat16 nearest to each float, as the upper half of 32 bits.
+__m512i round_to_bfloat16(__m512 x) {
+  __m512i bits = _mm512_castps_si512(x);
+  __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  bits = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  return _mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000)));
+}
+
+bool pack_rows(int64_t m, int64_t k, const RowSource& source, int64_t first, void* out) {
+  int64_t steps = steps_of(k), padded = row_pairs_of(m) * 2 * kTileRows;
+  for (int64_t r = 0; r < padded; ++r) {
+    char* tile = static_cast<char*>(out) + r / kTileRows * steps * kPartsBytes +
+                 r % kTileRows * 64;
+    const float* row = r < m ? source.row(first + r) : nullptr;
+    __m512i largest = _mm512_setzero_si512();
+    for (int64_t p = 0; p < steps * kPanelDepth; p += kTileRows) {
+      int64_t valid = r < m ? smaller(kTileRows, k - p) : 0;
+      __mmask16 mask = valid <= 0 ? 0 : static_cast<__mmask16>(0xffffu >> (16 - valid));
+      __m512 x = mask ? _mm512_maskz_loadu_ps(mask, row + p) : _mm512_setzero_ps();
+      largest = _mm512_max_epu32(
+          largest, _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff)));
+      char* at = tile + p / kPanelDepth * kPartsBytes + p % kPanelDepth * 2;
+      for (int part = 0; part < 3; ++part) {
+        __m512i rounded = round_to_bfloat16(x);
+        _mm256_store_si256(reinterpret_cast<__m256i*>(at + part * kTileBytes),
+                           _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+        x = _mm512_sub_ps(x, _mm512_castsi512_ps(rounded));
+      }
+    }
+    uint32_t bits = _mm512_reduce_max_epu32(largest);
+    float max_abs;
+    __builtin_memcpy(&max_abs, &bits, 4);
+    if (!blas::is_moderate(max_abs)) return false;
+  }
+  return true;
+}
+
+// Splits two rows of a panel (k and k + 1) into the form the unit wants of its right operand:
+// 16 columns x (k, k + 1) a tile row. Parts are cut off, not rounded: the rows of A are rounded, so
+// the errors have both signs.
+inline void split_two_rows(const float* rows, char* out) {
+  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+  for (int half = 0; half < 2; ++half) {
+    __m512i even = _mm512_load_si512(rows + half * 16);
+    __m512i odd = _mm512_load_si512(rows + kPanelColumns + half * 16);
+    char* at = out + half * kPartsBytes;
+    for (int part = 0; part < 3; ++part) {
+      __m512i both = _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(even, 16), odd);
+      _mm512_store_si512(at + part * kTileBytes, both);
+      even = _mm512_castps_si512(_mm512_sub_ps(
+          _mm512_castsi512_ps(even), _mm512_castsi512_ps(_mm512_and_si512(even, upper))));
+      odd = _mm512_castps_si512(_mm512_sub_ps(
+          _mm512_castsi512_ps(odd), _mm512_castsi512_ps(_mm512_and_si512(odd, upper))));
+    }
+  }
+}
+
+// The splitting of one stretch of B, a few rows at a time between the unit's instructions.
+struct Splitter {
+  const float* from = nullptr;
+  char* to = nullptr;
+  int64_t done = 0, total = 0;  // pairs of rows
+
+  void begin(const float* rows, int64_t steps, char* buffer) {
+    from = rows;
+    to = buffer;
+    done = 0;
+    total = steps * kPanelDepth / 2;
+  }
+  inline void advance(int64_t pairs) {
+    for (; pairs > 0 && done < total; --pairs, ++done) {
+      split_two_rows(from, to + done / 16 * kStepBytes + done % 16 * 64);
+      from += 2 * kPanelColumns;
+    }
+  }
+};
+
+// The matrix registers hold: 0-3 sums of 2 x 2 tiles, 4 and 5 rows of A, 6 and 7 columns of B.
+#define PRONG_TILE_LOAD(reg, at, stride) \
+  asm volatile("tileloadd (%0,%1,1), %%tmm" #reg ::"r"(at), "r"(stride) : "memory")
+#define PRONG_TILE_STORE(reg, at, stride) \
+  asm volatile("tilestored %%tmm" #reg ", (%0,%1,1)" ::"r"(at), "r"(stride) : "memory")
+#define PRONG_TILE_MULTIPLY(sum, left, right) \
+  asm volatile("tdpbf16ps %%tmm" #right ", %%tmm" #left ", %%tmm" #sum ::)
+// Four sums in turn, since a sum may be used again only after the time of three others.
+#define PRONG_MULTIPLY_2X2      \
+  PRONG_TILE_MULTIPLY(0, 4, 6); \
+  PRONG_TILE_MULTIPLY(1, 4, 7); \
+  PRONG_TILE_MULTIPLY(2, 5, 6); \
+  PRONG_TILE_MULTIPLY(3, 5, 7)
+
+inline void load_left(const char* upper, const char* lower, int part) {
+  PRONG_TILE_LOAD(4, upper + part * kTileBytes, int64_t{64});
+  PRONG_TILE_LOAD(5, lower + part * kTileBytes, int64_t{64});
+}
+inline void load_right(const char* b, int part) {
+  PRONG_TILE_LOAD(6, b + part * kTileBytes, int64_t{64});
+  PRONG_TILE_LOAD(7, b + kPartsBytes + part * kTileBytes, int64_t{64});
+}
+
+// 32 of k: all products of parts but the three smallest, in an order with few loads.
+inline void multiply_step(const char* upper, const char* lower, const char* b, Splitter& splitter,
+                          int64_t pairs) {
+  load_left(upper, lower, 0);
+  load_right(b, 0);
+  PRONG_MULTIPLY_2X2;  // high x high
+  splitter.advance(pairs);
+  load_right(b, 2);
+  PRONG_MULTIPLY_2X2;  // high x low
+  splitter.advance(pairs);
+  load_right(b, 1);
+  PRONG_MULTIPLY_2X2;  // high x middle
+  splitter.advance(pairs);
+  load_left(upper, lower, 1);
+  PRONG_MULTIPLY_2X2;  // middle x middle
+  splitter.advance(pairs);
+  load_right(b, 0);
+  PRONG_MULTIPLY_2X2;  // middle x high
+  splitter.advance(pairs);
+  load_left(upper, lower, 2);
+  PRONG_MULTIPLY_2X2;  // low x high
+  splitter.advance(pairs);
+}
+
+struct alignas(64) TileShapes {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+// A 32 x 32 piece of the sums in memory, or `aside` where the result has fewer rows or columns.
+struct Sums {
+  float* aside;
+  int64_t rows, columns;
+  bool is_whole() const { return rows == 2 * kTileRows && columns == kPanelColumns; }
+
+  void load(const float* from, int64_t stride) const {
+    if (!from) {
+      asm volatile("tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3" ::);
+      return;
+    }
+    if (!is_whole()) {
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) aside[i * kPanelColumns + j] = from[i * stride + j];
+      }
+      from = aside;
+      stride = kPanelColumns;
+    }
+    int64_t bytes = stride * 4;
+    PRONG_TILE_LOAD(0, from, bytes);
+    PRONG_TILE_LOAD(1, from + 16, bytes);
+    PRONG_TILE_LOAD(2, from + 16 * stride, bytes);
+    PRONG_TILE_LOAD(3, from + 16 * stride + 16, bytes);
+  }
+
+  void store(float* to, int64_t stride) const {
+    float* target = is_whole() ? to : aside;
+    int64_t target_stride = is_whole() ? stride : kPanelColumns;
+    int64_t bytes = target_stride * 4;
+    PRONG_TILE_STORE(0, target, bytes);
+    PRONG_TILE_STORE(1, target + 16, bytes);
+    PRONG_TILE_STORE(2, target + 16 * target_stride, bytes);
+    PRONG_TILE_STORE(3, target + 16 * target_stride + 16, bytes);
+    if (is_whole()) return;
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) to[i * stride + j] = aside[i * kPanelColumns + j];
+    }
+  }
+};
+
+// A walk over B: all stretches of the first panel, then of the next.
+struct Stretches {
+  const PanelProduct& x;
+  int64_t column = 0, step = 0;
+
+  explicit Stretches(const PanelProduct& x) : x(x) {}
+  bool at_end() const { return column >= x.columns; }
+  int64_t steps() const { return smaller(kSteps, steps_of(x.k) - step); }
+  const float* rows() const {
+    return x.panels + column / kPanelColumns * x.panel_stride + step * kPanelDepth * kPanelColumns;
+  }
+  void next() {
+    step += kSteps;
+    if (step < steps_of(x.k)) return;
+    step = 0;
+    column += kPanelColumns;
+  }
+};
+
+void copy_init(const PanelProduct& x) {
+  for (int64_t i = 0; i < x.m; ++i) {
+    for (int64_t j = 0; j < x.columns; ++j) {
+      x.out[i * x.out_stride + j] = x.init ? x.init[i * x.init_stride + j] : 0.0f;
+    }
+  }
+}
+
+void multiply(const PanelProduct& x) {
+  if (x.k == 0) return copy_init(x);
+  alignas(64) char split[2][kSteps * kStepBytes];
+  alignas(64) float aside[2 * kTileRows * kPanelColumns] = {};
+  char *current = split[0], *next = split[1];
+  TileShapes shapes;
+  asm volatile("ldtilecfg %0" ::"m"(shapes));
+
+  int64_t row_pairs = row_pairs_of(x.m), row_bytes = steps_of(x.k) * kPartsBytes;
+  Splitter splitter;
+  Stretches here(x), ahead(x);
+  splitter.begin(ahead.rows(), ahead.steps(), current);
+  splitter.advance(splitter.total);
+  for (; !here.at_end(); here.next()) {
+    int64_t steps = here.steps();
+    ahead.next();
+    splitter.total = splitter.done = 0;
+    if (!ahead.at_end()) splitter.begin(ahead.rows(), ahead.steps(), next);
+    // Six chances a step to split a few pairs of rows.
+    int64_t chances = 6 * row_pairs * steps, pairs = (splitter.total + chances - 1) / chances;
+    for (int64_t r = 0; r < row_pairs; ++r) {
+      int64_t row = r * 2 * kTileRows;
+      Sums sums{aside, smaller(2 * kTileRows, x.m - row), smaller(kPanelColumns, x.columns - here.column)};
+      float* out = x.out + row * x.out_stride + here.column;
+      if (here.step > 0) {
+        sums.load(out, x.out_stride);
+      } else {
+        sums.load(x.init ? x.init + row * x.init_stride + here.column : nullptr, x.init_stride);
+      }
+      const char* upper = static_cast<const char*>(x.rows) + 2 * r * row_bytes +
+                          here.step * kPartsBytes;
+      for (int64_t s = 0; s < steps; ++s) {
+        multiply_step(upper + s * kPartsBytes, upper + row_bytes + s * kPartsBytes,
+                      current + s * kStepBytes, splitter, pairs);
+      }
+      sums.store(out, x.out_stride);
+    }
+    splitter.advance(splitter.total);
+    char* free = current;
+    current = next;
+    next = free;
+  }
+  asm volatile("tilerelease");
+}
+
+}  // namespace
+
+const PanelKernels& amx_kernels() {
+  static constexpr PanelKernels kernels = {"amx", rows_bytes, pack_rows, multiply, true};
+  return kernels;
+}
+
+}  // namespace prong::PRONG_ISA
+#endif

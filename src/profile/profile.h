@@ -90,6 +90,8 @@ void mark_resume(uint64_t awaited);
 // Ids of tasks; 0 when nothing is recorded.
 uint64_t new_task_id();
 uint64_t current_task();
+// Name of the innermost span of this thread; null when there is none or nothing is recorded.
+const char* current_name();
 void set_current_task(uint64_t id);
 
 // Names this thread in traces, whether or not one is being recorded.

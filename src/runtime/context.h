@@ -1,5 +1,5 @@
-// State that belongs to a line of execution, not to a thread: grad mode, default dtype, autocast,
-// the profiled task. A forked task inherits it; a task that was suspended finds its own again.
+// State that belongs to a line of execution, not to a thread: grad mode, default dtype, autocast.
+// A forked task inherits it; a task that was suspended finds its own again. Used by eager, tensor.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@ enum class ContextWord : int {
   kModes,         // eager: no-grad, inference mode and the like, as bits
   kDefaultDtype,  // tensor
   kAutocast,      // eager
-  kTask,          // runtime: profile id of the task that runs
   kInterceptor,   // eager: who sees each op before it runs (tracing); a borrowed pointer
   kUser,          // free for what api or bindings may need
   kCount,
@@ -26,7 +25,7 @@ struct Context {
 };
 
 namespace detail {
-extern thread_local constinit Context thread_context;
+inline thread_local constinit Context thread_context{};
 }
 
 // The state of what runs on this thread now. The reference is good until the task suspends.

@@ -32,9 +32,9 @@ class FutureBase : public RefCounted {
   // The same as the last act of a task's run(): returns one of the waiting tasks to go on with.
   Ref<Task> finish_error(std::exception_ptr error);
 
-  // Names the task that completes this future, once, before either is shared. The task must keep
-  // the future alive; the future does not keep the task. If the task dies without completing it,
-  // the future gets an error.
+  // Names the task that completes this future, once, before either is shared. The task keeps the
+  // future alive from then on; the future does not keep the task. If the task dies without
+  // completing it, the future gets an error.
   void set_producer(Task& task);
 
   // Calls f(FutureBase&) when done: here and now if it is, else on the completing thread. What f
@@ -60,7 +60,11 @@ class FutureBase : public RefCounted {
   uint64_t profile_id() const { return profile_id_.load(std::memory_order_relaxed); }
 
  protected:
-  bool begin_completion();  // true for exactly one caller, who then writes the value
+  // True for exactly one caller, who then writes the value.
+  bool begin_completion() {
+    State expected = State::kPending;
+    return state_.compare_exchange_strong(expected, State::kCompleting, std::memory_order_acq_rel);
+  }
   void end_completion(Ref<Task>* next);
   [[noreturn]] void throw_completed_twice() const;
   void check_value_ready() const;  // raises if not done; rethrows the error
@@ -74,8 +78,9 @@ class FutureBase : public RefCounted {
   struct Callback;
 
   bool add_waiter(Waiter* waiter);  // false if done; else the waiter is told later
-  bool remove_waiter(Waiter* waiter);
+  bool remove_waiter(Waiter* waiter);  // false if it is being told, or was
   Ref<Task> producer() const;
+  bool block(double seconds);
 
   std::atomic<State> state_{State::kPending};
   mutable SpinLock lock_;
@@ -87,7 +92,8 @@ class FutureBase : public RefCounted {
 
 template <class F>
 struct FutureBase::Callback final : Waiter {
-  explicit Callback(F f) : f_(std::move(f)) {}
+  template <class G>
+  explicit Callback(G&& f) : Waiter(false), f_(std::forward<G>(f)) {}
   void on_done(FutureBase& future, Ref<Task>*) override {
     std::unique_ptr<Callback> self(this);
     try {
@@ -95,6 +101,7 @@ struct FutureBase::Callback final : Waiter {
     } catch (...) {  // nobody is there to take it
     }
   }
+  void on_dropped() override { delete this; }
   F f_;
 };
 

@@ -23,8 +23,8 @@ int64_t pick_chunk(int64_t range, int64_t grain);
 
 // Calls f(b, e) for consecutive pieces [b, e) that cover [begin, end) once, on any threads of the
 // pool, and returns when all are done.
-//  - A piece is never smaller than `grain`, save the last. A range of at most `grain`, or a pool of
-//    one thread, is f(begin, end) on this thread at the cost of a comparison.
+//  - A piece is never smaller than `grain`, save the last. A range of at most `grain` is
+//    f(begin, end) on this thread at the cost of a comparison; one thread costs hardly more.
 //  - Where pieces begin depends on the number of threads. A result that depends on the pieces (a
 //    floating-point sum) needs parallel_chunks.
 //  - If f throws, later pieces are skipped, and the exception of the lowest piece that failed is
@@ -35,7 +35,7 @@ template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   int64_t range = end - begin;
   if (range <= 0) return;
-  if (range <= grain || num_threads() == 1) {
+  if (range <= grain) {
     f(begin, end);
     return;
   }

@@ -14,26 +14,31 @@ namespace prong {
 class FutureBase;
 class Pool;
 class Task;
+class Trampoline;
 
 // Something that is told, once, that a future is done.
 class Waiter {
  public:
+  explicit Waiter(bool is_task) : is_task_(is_task) {}
   virtual ~Waiter() = default;
 
  protected:
-  // On the completing thread, outside of any lock. `next` may be given one task to go on with
-  // there; leave it alone if it is already taken, and null if the thread cannot take one.
+  // On the completing thread, outside of any lock. A task may put itself into an empty `*next`, to
+  // be gone on with there; `next` is null where the thread cannot take one.
   virtual void on_done(FutureBase& future, Ref<Task>* next) = 0;
+  // Instead of on_done, when the future goes away without ever being done.
+  virtual void on_dropped() = 0;
 
  private:
   friend class FutureBase;
   Waiter* next_ = nullptr;
+  const bool is_task_;
 };
 
 class Task : public RefCounted, private Waiter {
  public:
   // Takes a copy of the context of the thread that makes it.
-  Task() : context_(context()) {}
+  Task();
   ~Task() override;
 
   // Runs on until the task is finished or suspended. Called on any thread, by one at a time, with
@@ -56,25 +61,32 @@ class Task : public RefCounted, private Waiter {
   bool await(FutureBase& future, Ref<Task>& next);
 
  private:
-  friend class Pool;
   friend class FutureBase;
+  friend class Pool;
   friend class Trampoline;
   enum class State : uint8_t { kNew, kQueued, kRunning, kSuspended, kFinished };
 
   void on_done(FutureBase& future, Ref<Task>* next) override;
-  bool claim();
-  void follow(State& state, Ref<FutureBase>& awaited);  // a consistent look at both
+  void on_dropped() override { release(); }
+  bool claim();  // true: nobody else runs it, the caller must
+  // A consistent look: the state, and what it waits for if suspended.
+  State look(Ref<FutureBase>& awaited);
+  void mark_suspended(FutureBase& future);
+  void mark_running();
 
   Context context_;
   std::atomic<State> state_{State::kNew};
-  SpinLock lock_;  // state_ and awaited_ change together under it when suspending and resuming
-  uint32_t process_ = 0;  // of the thread that runs it; see Pool::process
+  bool was_resumed_ = false;
+  SpinLock lock_;                            // guards awaited_ and state_ together
+  std::atomic<const void*> runner_{nullptr}; // tag of the thread that runs it
+  std::atomic<uint32_t> process_{0};         // and of that thread's process
   Ref<FutureBase> awaited_;
-  FutureBase* result_ = nullptr;  // the future that names this task as its producer
+  Ref<FutureBase> result_;  // the future that names this task as its producer
   Task* queue_prev_ = nullptr;
   Task* queue_next_ = nullptr;
-  uint64_t queue_number_ = 0;
+  int64_t queued_ns_ = 0;
   uint64_t profile_id_ = 0;
+  uint64_t resumed_by_ = 0;  // profile id of what it waited for last
 };
 
 // Puts a task that was not started yet on the pool's queue; it runs in the background from now on,
@@ -92,8 +104,8 @@ class BlockingScope {
   BlockingScope& operator=(const BlockingScope&) = delete;
 };
 
-// Before the process goes: no task is started any more; those that run may finish, for at most
-// `seconds`. Threads are left behind on purpose: they end with the process.
-void shutdown_pool(double seconds);
+// Before the process goes: no task is started any more; waits for those that run, for at most
+// `seconds`. False if some still run. Threads are left behind on purpose: they end with the process.
+bool shutdown_pool(double seconds);
 
 }  // namespace prong

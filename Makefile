@@ -33,7 +33,8 @@ $(VENV)/.packages: pyproject.toml tools/requirements.py tools/system_packages.sh
 # The editable install configures $(BUILD), which `build` goes on with: one tree of objects for both.
 $(VENV)/.editable: $(VENV)/.packages
 	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e . \
-	  -C build-dir=$(BUILD) -C editable.rebuild=true -C cmake.define.PRONG_TESTS=ON
+	  -C build-dir=$(BUILD) -C editable.rebuild=true -C editable.verbose=false \
+	  -C cmake.define.PRONG_TESTS=ON
 	touch $@
 
 setup: $(VENV)/.editable
@@ -41,10 +42,11 @@ setup: $(VENV)/.editable
 	  echo "make setup: pre-commit is not installed as a hook (see above); make lint does its work"; fi
 
 build: $(VENV)/.editable
-	@cmake --build $(BUILD) -j $(JOBS)
-	@cmake --install $(BUILD) --component python \
-	  --prefix $$($(PY) -c 'import sysconfig; print(sysconfig.get_path("platlib"))') >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target _core $(TESTS)
+	@cmake --install $(BUILD) --component python --prefix $(BUILD)/install/platlib >/dev/null
 
+# Only the targets that run C++ tests build them.
+test test-all ir: TESTS := prong_tests
 demo: build
 	$(PY) examples/demo.py
 

@@ -8,7 +8,8 @@ namespace prong {
   _(conv)                        \
   _(loss)                        \
   _(matmul)                      \
-  _(norm)
+  _(norm)                        \
+  _(view)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);
 PRONG_FORALL_FAMILIES(PRONG_DECLARE)

@@ -1,4 +1,5 @@
-// The choice of kernels for this machine. Called through panel_kernels.h.
+// The choice of kernels for this machine. Called through panel_kernels.h and gate_kernels.h.
+#include "ops/blas/gate_kernels.h"
 #include "ops/blas/panel_kernels.h"
 
 #if defined(__x86_64__)
@@ -46,7 +47,13 @@ const PanelKernels* split_kernels() {
   static const PanelKernels* chosen = has_v4() && may_use_amx() ? &v4::amx_kernels() : nullptr;
   return chosen;
 }
+
+const GateKernels& gate_kernels() {
+  static const GateKernels& chosen = has_v4() ? v4::gate_kernels() : v3::gate_kernels();
+  return chosen;
+}
 #else
+const GateKernels& gate_kernels() { return generic::gate_kernels(); }
 const PanelKernels& exact_kernels() { return generic::fma_kernels(); }
 const PanelKernels* split_kernels() { return nullptr; }
 #endif

@@ -290,4 +290,14 @@ void Storage::resize(size_t bytes) {
   bytes_ = bytes;
 }
 
+Ref<RefCounted> Storage::attachment() const {
+  std::lock_guard lock(attachment_lock_);
+  return attachment_;
+}
+
+void Storage::attach(Ref<RefCounted> derived) {
+  std::lock_guard lock(attachment_lock_);
+  attachment_.swap(derived);  // the old one dies after the lock is released
+}
+
 }  // namespace prong

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/ref.h"
+#include "runtime/spin_lock.h"
 
 namespace prong {
 
@@ -37,12 +38,24 @@ class Storage : public RefCounted {
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
 
+  // Memory that others can write without bumping the version (NumPy, DLPack, a raw pointer was
+  // handed out, or it is borrowed): nothing derived from its contents may be kept.
+  void mark_exposed() { exposed_.store(true, std::memory_order_relaxed); }
+  bool is_exposed() const { return deleter_ || exposed_.load(std::memory_order_relaxed); }
+  // Something derived from the contents that lives as long as they do (packed weights); whoever puts
+  // it there remembers the version that it was made from. Any thread.
+  Ref<RefCounted> attachment() const;
+  void attach(Ref<RefCounted> derived);
+
  private:
   void* data_;
   size_t bytes_;
   void (*deleter_)(void*) = nullptr;
   void* context_ = nullptr;
   std::atomic<uint64_t> version_{0};
+  std::atomic<bool> exposed_{false};
+  mutable SpinLock attachment_lock_;
+  Ref<RefCounted> attachment_;
 };
 
 }  // namespace prong

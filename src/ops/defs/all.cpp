@@ -10,6 +10,7 @@ namespace prong {
   _(loss)                        \
   _(matmul)                      \
   _(norm)                        \
+  _(rnn)                         \
   _(view)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);

@@ -317,18 +317,19 @@ TEST_P(Tasks, AThreadInAForkedChildHelps) {
             0);
 }
 
-TEST_P(Tasks, NoAbortAtExitWhileTasksRun) {
-  EXPECT_EQ(in_child([] {
-              for (int i = 0; i < 100; ++i)
-                fork_call([] {
-                  std::this_thread::sleep_for(std::chrono::milliseconds(5));
-                  return 0;
-                });
-              shutdown_pool(0.001);
-              exit(0);  // static destructors run under the feet of the workers
-              return false;
-            }),
-            0);
+// In a process of its own, started anew.
+TEST(Exit, NoAbortWhileTasksRun) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto leave_with_tasks = [] {
+    for (int i = 0; i < 100; ++i)
+      fork_call([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        return 0;
+      });
+    shutdown_pool(0.001);
+    exit(0);  // static destructors run under the feet of the workers
+  };
+  EXPECT_EXIT(leave_with_tasks(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 namespace prong {
 
 namespace {
-// A piece of a good loop takes less than this; then sleeping costs more than looking.
-constexpr int64_t kSpinNs = 50'000;
+// Sleeping costs about this much; and the helper may need the CPU that the owner looks on with.
+constexpr int64_t kSpinNs = 20'000;
 
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 }  // namespace

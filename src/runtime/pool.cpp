@@ -4,14 +4,17 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <system_error>
 #include <thread>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/str.h"
 #include "profile/profile.h"
 #include "runtime/trampoline.h"
@@ -28,9 +31,8 @@ constexpr int64_t kRipeAloneNs = 1'000'000;
 // While such young tasks come and go, a worker looks this often; nobody needs to wake it.
 constexpr int64_t kNapNs = 25'000;
 constexpr int kNapsWithoutWork = 3;
-// How long a worker looks for more after its last work; loops come in rows.
-constexpr int64_t kLingerAfterLoopNs = 50'000;
-constexpr int64_t kLingerAfterTaskNs = 10'000;
+// How long a worker looks for more after its last work, since work comes in rows.
+constexpr int64_t kLingerNs = 50'000;
 // Workers beyond the budget, made while others were blocked, end after this.
 constexpr int64_t kSurplusNs = 2'000'000'000;
 
@@ -38,8 +40,7 @@ int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().co
 
 int default_limit() {
   for (const char* name : {"PRONG_NUM_THREADS", "OMP_NUM_THREADS"})
-    if (const char* text = std::getenv(name))
-      if (int n = std::atoi(text); n >= 1) return n;
+    if (int64_t n = env_number(name, 0); n >= 1) return static_cast<int>(n);
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
@@ -254,6 +255,9 @@ void Pool::work(Worker& worker) {
   worker.parker = &Parker::of_this_thread();
   std::string name = cat("prong ", number);
   pthread_setname_np(pthread_self(), name.c_str());
+#ifdef __linux__
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);  // naps of 25 us would last 80
+#endif
   profile::set_thread_name(cat("worker ", number));
   lock_.lock();
   for (;;) {
@@ -277,23 +281,20 @@ void Pool::stop_searching(Worker& worker) {
 }
 
 bool Pool::run_something(Worker& worker) {
-  int64_t linger;
   // Tasks first: whole tasks side by side need less coordination than pieces of one.
   if (Task* task = ripe_task()) {
     unlink(*task);
     stop_searching(worker);
     Trampoline::run_all(Ref<Task>::adopt(task));
-    linger = kLingerAfterTaskNs;
   } else if (Loop* loop = is_stopping_ ? nullptr : open_loop()) {
     --loop->free_seats_;
     loop->join();
     stop_searching(worker);
     loop->help_and_leave();
-    linger = kLingerAfterLoopNs;
   } else {
     return false;
   }
-  worker.linger_until_ns = now_ns() + linger;
+  worker.linger_until_ns = now_ns() + kLingerNs;
   lock_.lock();
   --busy_;
   ++searching_;
@@ -302,12 +303,13 @@ bool Pool::run_something(Worker& worker) {
 
 bool Pool::stay_awake(Worker& worker) {
   if (is_stopping_) return false;
-  // Look at the two counters only, and not too often: others write next to them.
-  if (now_ns() < worker.linger_until_ns && !queue_size_) {
+  if (now_ns() < worker.linger_until_ns) {
+    bool has_young_task = queue_size_ > 0;
     lock_.unlock();
+    // Looks at two counters, and not too often: others write next to them.
     do {
-      for (int i = 0; i < 32; ++i) spin_pause();
-    } while (!queue_size_.load(std::memory_order_relaxed) &&
+      for (int i = 0; i < 16; ++i) spin_pause();
+    } while (!has_young_task && !queue_size_.load(std::memory_order_relaxed) &&
              !loop_count_.load(std::memory_order_relaxed) && now_ns() < worker.linger_until_ns);
     lock_.lock();
     return true;

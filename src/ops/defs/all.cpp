@@ -6,6 +6,7 @@ namespace prong {
 // keep-sorted
 #define PRONG_FORALL_FAMILIES(_) \
   _(conv)                        \
+  _(copy)                        \
   _(create)                      \
   _(loss)                        \
   _(matmul)                      \

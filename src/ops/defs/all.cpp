@@ -8,6 +8,7 @@ namespace prong {
   _(conv)                        \
   _(copy)                        \
   _(create)                      \
+  _(einsum)                      \
   _(loss)                        \
   _(matmul)                      \
   _(norm)                        \

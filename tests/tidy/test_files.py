@@ -43,7 +43,7 @@ def test_first_line_says_what_the_file_is():
         first = path.read_text().split("\n", 1)[0]
         if not re.match(r"(//|/\*) ?\S", first):
             wrong.append(shown(path))
-    for path in files("python/prong/**.py", "tools/*.py", "bench/*.py"):
+    for path in files("python/prong/*.py", "tools/*.py", "bench/*.py"):
         text = path.read_text().removeprefix("#!/usr/bin/env python3\n").lstrip()
         if text and not text.startswith(('"""', 'r"""', "#")):
             wrong.append(shown(path))

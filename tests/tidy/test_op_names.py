@@ -4,7 +4,7 @@ import re
 
 from tree import cpp_files, shown
 
-DEFINITION = re.compile(r'\bop\(\s*"([\w.]+)[("]')
+DEFINITION = re.compile(r'\.add\(\s*"([\w.]+)\(')
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 COMMENT = re.compile(r"//[^\n]*")
 

@@ -23,7 +23,7 @@ def files(*patterns: str) -> list[Path]:
 
 
 def cpp_files(folder: str = "src") -> list[Path]:
-    return files(*(f"{folder}/**/*.{ext}" for ext in ("h", "cpp", "c", "def")))
+    return files(*(f"{folder}/*.{ext}" for ext in ("h", "cpp", "c", "def")))
 
 
 def shown(path: Path) -> str:

@@ -88,7 +88,7 @@ def test_public_headers_include_only_each_other_and_the_standard_library():
 
 
 def test_python_does_not_import_inside_functions_or_for_types_only():
-    pattern = re.compile(r"^\s+(from \.|from prong|import prong)|TYPE_CHECKING", re.MULTILINE)
+    pattern = re.compile(r"^[ \t]+(from \.|from prong|import prong)|TYPE_CHECKING", re.MULTILINE)
     wrong = [
         f"{shown(path)}: {match.group().strip()}"
         for path in files("python/prong/*.py")

@@ -15,6 +15,11 @@
 #include "runtime/context.h"
 #include "runtime/parallel.h"
 
+// Asked by LeakSanitizer at exit. What threads of the parent held looks lost in a forked child.
+static bool is_forked_child = false;
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off();
+extern "C" int __lsan_is_turned_off() { return is_forked_child; }
+
 namespace prong::testing {
 namespace {
 
@@ -256,6 +261,7 @@ template <class F>
 int in_child(F f) {
   pid_t pid = fork();
   if (pid == 0) {
+    is_forked_child = true;
     alarm(20);
     int code = 1;
     try {

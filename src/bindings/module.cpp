@@ -1,4 +1,27 @@
 // The Python module prong._core; imported by python/prong.
 #include <nanobind/nanobind.h>
 
-NB_MODULE(_core, m) { m.attr("__version__") = PRONG_VERSION; }
+#include "bindings/constants.h"
+#include "bindings/errors.h"
+#include "bindings/module.h"
+#include "bindings/op_function.h"
+#include "bindings/tensor_data.h"
+#include "bindings/tensor_type.h"
+
+NB_MODULE(_core, m) {
+  using namespace prong::python;
+  m.attr("__version__") = PRONG_VERSION;
+  PyObject* module = m.ptr();
+  try {
+    init_errors(module);
+    init_constants(module);
+    init_tensor_type(module);
+    init_tensor_data(module);
+    init_op_functions(module);
+  } catch (const PythonError& e) {
+    e.restore();
+    throw nanobind::python_error();
+  }
+  bind_settings(m);
+  bind_registry(m);
+}

@@ -1,0 +1,12 @@
+// The parts of the module prong._core that are plain nanobind functions, by file.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace prong::python {
+
+void bind_settings(nanobind::module_& m);  // threads, grad mode, default dtype, print options, interrupts, exit
+void bind_registry(nanobind::module_& m);  // the ops as data: for tests, stubs and docs
+void bind_profiler(nanobind::module_& m);
+
+}  // namespace prong::python

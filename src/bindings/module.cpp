@@ -23,5 +23,6 @@ NB_MODULE(_core, m) {
     throw nanobind::python_error();
   }
   bind_settings(m);
+  bind_dtype_rules(m);
   bind_registry(m);
 }

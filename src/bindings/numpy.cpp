@@ -110,7 +110,28 @@ DType dtype_from_format(const Py_buffer& view) {
                                     "float64, float32, float16, int64, int32, int16, int8, uint8, and bool."));
 }
 
+void warn_read_only(const char* what) {
+  if (PyErr_WarnFormat(PyExc_UserWarning, 1,
+                       "The given %s is not writable, and PyTorch does not support non-writable tensors. "
+                       "This means writing to this tensor will result in undefined behavior. You may want to copy "
+                       "the %s to protect its data or make it writable before converting it to a tensor.",
+                       what, what) < 0)
+    throw PythonError();
+}
+
 }  // namespace
+
+Tensor from_bytes(PyObject* bytes, DType dtype, int64_t offset, int64_t count) {
+  auto view = std::make_unique<Py_buffer>();
+  checked(PyObject_GetBuffer(bytes, view.get(), PyBUF_SIMPLE));
+  const bool is_read_only = view->readonly;
+  const size_t size = static_cast<size_t>(count) * size_of(dtype);
+  void* data = static_cast<char*>(view->buf) + offset;
+  auto storage = make_ref<Storage>(data, size, &free_view, view.release());
+  if (is_read_only) warn_read_only("buffer");
+  const int64_t sizes[] = {count}, strides[] = {1};
+  return Tensor::view_of(std::move(storage), 0, sizes, strides, dtype);
+}
 
 Tensor from_buffer_object(PyObject* array) {
   auto view = std::make_unique<Py_buffer>();
@@ -146,12 +167,7 @@ Tensor from_buffer_object(PyObject* array) {
     is_empty = is_empty || view->shape[d] == 0;
     last += (view->shape[d] - 1) * stride;
   }
-  if (is_read_only &&
-      PyErr_WarnEx(PyExc_UserWarning,
-                   "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. "
-                   "This means writing to this tensor will result in undefined behavior. You may want to copy "
-                   "the array to protect its data or make it writable before converting it to a tensor.", 1) < 0)
-    throw PythonError();
+  if (is_read_only) warn_read_only("NumPy array");
   const size_t bytes = is_empty ? 0 : static_cast<size_t>(last + item);
   void* data = view->buf;
   releaser.held = nullptr;

@@ -166,6 +166,16 @@ nb::object cost_of(const std::string& name, nb::args args, nb::kwargs kwargs) {
 }  // namespace
 
 void bind_registry(nb::module_& m) {
+  m.def("nn_functional_ops", [m] { return nb::borrow(m.attr("nn_functional").ptr()); },
+        "{name: function} of the ops that belong to torch.nn.functional.");
+  m.def("_result_type_of", [](const std::string& op) -> nb::object {
+    OpGroup* group = find_group(op);
+    if (group)
+      for (Signature& s : group->signatures)
+        if (!s.op->schema().result_names.empty() && !s.op->schema().result_names[0].empty())
+          return nb::borrow(reinterpret_cast<PyObject*>(result_type_of(s)));
+    return nb::none();
+  });
   m.def("ops", &all_ops, "Every op of the registry with its facets, as dicts.");
   m.def("call_op", &call_exactly, "call_op(name, *args, **kwargs): one exact overload.");
   m.def("op_shape", &shape_of, "op_shape(name, *args, **kwargs): what the shape rule says.");

@@ -245,12 +245,25 @@ PyObject* core_from_dlpack_capsule(PyObject*, PyObject* capsule) {
   return guarded([&]() -> PyObject* { return wrap(from_dlpack(capsule)); });
 }
 
+PyObject* core_from_buffer(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *bytes, *dtype;
+    long long offset, count;
+    if (!PyArg_ParseTuple(args, "OOLL:_from_buffer", &bytes, &dtype, &offset, &count)) throw PythonError();
+    DType d;
+    PRONG_CHECK(dtype_from(dtype, &d), kType, "frombuffer(): argument 'dtype' must be torch.dtype, not ",
+                type_name(dtype));
+    return wrap(from_bytes(bytes, d, offset, count));
+  });
+}
+
 PyMethodDef functions[] = {
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(core_tensor)),
      METH_VARARGS | METH_KEYWORDS, "tensor(data, *, dtype=None, device=None, requires_grad=False): a copy."},
     {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(core_as_tensor)),
      METH_VARARGS | METH_KEYWORDS, "as_tensor(data, dtype=None, device=None): shares memory where it can."},
     {"from_numpy", core_from_numpy, METH_O, "from_numpy(array): shares the array's memory."},
+    {"_from_buffer", core_from_buffer, METH_VARARGS, nullptr},
     {"_from_dlpack_capsule", core_from_dlpack_capsule, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -16,6 +16,8 @@ PyObject* to_number(const Tensor& t);  // of a tensor with one element; kRuntime
 
 // Without a copy. numpy.cpp:
 Tensor from_buffer_object(PyObject* array);   // shares the memory of anything with the buffer protocol
+// `count` items of `dtype` from byte `offset` on of a bytes-like object.
+Tensor from_bytes(PyObject* bytes, DType dtype, int64_t offset, int64_t count);
 PyObject* to_numpy(const Tensor& t);          // an ndarray that shares the tensor's memory
 // dlpack.cpp:
 PyObject* to_dlpack(const Tensor& t, bool versioned);

@@ -1,0 +1,101 @@
+"""Prong: tensor programs written as plain Python, run in parallel and compiled, with PyTorch's API."""
+
+import importlib
+import math
+
+from prong import _core, _names
+from prong._core import OutOfMemoryError, Size, Tensor, device, dtype, layout, memory_format
+from prong._creation import asarray, as_tensor, from_dlpack, from_numpy, frombuffer, tensor
+from prong._exit import watch_process as _watch_process
+from prong._limits import finfo, iinfo
+from prong._printing import get_printoptions, set_printoptions
+from prong._queries import (
+    get_device_module,
+    is_complex,
+    is_storage,
+    is_tensor,
+    promote_types,
+    can_cast,
+    result_type,
+    typename,
+)
+from prong._settings import (
+    are_deterministic_algorithms_enabled,
+    get_default_device,
+    get_default_dtype,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    get_num_threads,
+    set_default_device,
+    set_default_dtype,
+    set_default_tensor_type,
+    set_float32_matmul_precision,
+    set_num_interop_threads,
+    set_num_threads,
+    use_deterministic_algorithms,
+)
+from prong._storage import UntypedStorage
+from prong._tensor import install_methods as _install_methods
+from prong._typed_tensors import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
+from prong.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from prong.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from prong.version import __version__
+
+pi, e, inf, nan = math.pi, math.e, math.inf, math.nan
+newaxis = None
+
+# Every op whose definition says that it is a function; dtypes, layouts and memory formats by name.
+globals().update(_core.functions)
+globals().update(
+    {name: value for name, value in vars(_core).items() if isinstance(value, (dtype, layout, memory_format))}
+)
+
+_install_methods()
+_watch_process()
+
+# Loaded when first used, so that `import prong` stays quick.
+_SUBMODULES = frozenset(
+    {
+        "autograd",
+        "backends",
+        "cuda",
+        "futures",
+        "jit",
+        "nn",
+        "profiler",
+        "random",
+        "return_types",
+        "testing",
+        "types",
+        "utils",
+        "version",
+    }
+)
+
+
+def __getattr__(name: str):
+    if name in _SUBMODULES or (not name.startswith("_") and _names.is_own_module(f"prong.{name}")):
+        return importlib.import_module(f"prong.{name}")
+    raise AttributeError(_names.missing_attribute("prong", name))
+
+
+def __dir__():
+    return sorted(set(globals()) | _SUBMODULES)

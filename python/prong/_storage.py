@@ -1,0 +1,71 @@
+"""Storages as Python objects: the memory that views share. Used by pickle, deepcopy and data_ptr comparisons."""
+
+import weakref
+
+from prong import _core
+
+_alive: "weakref.WeakValueDictionary[int, UntypedStorage]" = weakref.WeakValueDictionary()
+
+
+class UntypedStorage:
+    """Bytes of memory. One object stands for one memory as long as it lives, so identity means sharing."""
+
+    _is_prong_storage = True
+
+    def __init__(self, tensor):
+        self._bytes = _core.Tensor._on_storage(tensor, 0, [tensor._storage_bytes()], [1], _core.uint8)
+
+    @classmethod
+    def of(cls, tensor) -> "UntypedStorage":
+        """The storage object of a tensor's memory."""
+        key = tensor._storage_ptr()
+        found = _alive.get(key)
+        if found is None or found.nbytes() != tensor._storage_bytes():
+            found = cls(tensor)
+            if key:
+                _alive[key] = found
+        return found
+
+    def nbytes(self) -> int:
+        return self._bytes.numel()
+
+    size = nbytes
+    __len__ = nbytes
+
+    def data_ptr(self) -> int:
+        return self._bytes.data_ptr()
+
+    @property
+    def device(self):
+        return self._bytes.device
+
+    def tolist(self) -> list:
+        return self._bytes.tolist()
+
+    def __getitem__(self, index):
+        return self._bytes[index].item()
+
+    def untyped(self) -> "UntypedStorage":
+        return self
+
+    def clone(self) -> "UntypedStorage":
+        return UntypedStorage(self._bytes.clone())
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def __reduce__(self):
+        return rebuild_storage, (self._bytes.numpy().tobytes(),)
+
+    def __repr__(self):
+        return f"<prong.UntypedStorage of {self.nbytes()} bytes at {self.data_ptr():#x}>"
+
+
+def rebuild_storage(data: bytes) -> UntypedStorage:
+    """Unpickles a storage."""
+    memory = _core.tensor([], dtype=_core.uint8)
+    if data:
+        memory = _core._from_buffer(memoryview(bytearray(data)), _core.uint8, 0, len(data))
+    return UntypedStorage(memory)

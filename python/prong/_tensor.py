@@ -1,0 +1,220 @@
+"""Methods of Tensor that are Python: text, NumPy's and DLPack's protocols, copies, pickles. The rest is ops."""
+
+import copy
+
+from prong import _core, _names
+from prong._core import Tensor
+from prong._storage import UntypedStorage
+
+_OLD_NAMES = {
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "bool": "Bool",
+}
+
+
+def rebuild_tensor(cls, storage, offset, sizes, strides, dtype, requires_grad, state):
+    """Unpickles a tensor; what __reduce_ex__ names."""
+    made = Tensor._on_storage(storage._bytes, offset, sizes, strides, dtype)
+    if cls is not Tensor:
+        made = Tensor._make_subclass(cls, made, requires_grad)
+    elif requires_grad:
+        made.requires_grad_()
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+def _repr(self, *, tensor_contents=None):
+    return self._repr_text("tensor(")
+
+
+def _format(self, spec):
+    if self.dim() == 0:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+def _contains(self, element):
+    if isinstance(element, (Tensor, bool, int, float)):
+        return bool((element == self).any().item())
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+def _reversed(self):
+    return self if self.dim() == 0 else self.flip(0)
+
+
+def _array(self, dtype=None, copy=None):
+    made = self.numpy()
+    return made if dtype is None and not copy else made.astype(dtype or made.dtype, copy=copy is not False)
+
+
+def _array_wrap(self, array, context=None, return_scalar=False):
+    return _core.as_tensor(array)
+
+
+def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if dl_device is not None and tuple(dl_device) != (1, 0):
+        raise BufferError("prong computes on the CPU only")
+    source = self.clone() if copy else self
+    return source._dlpack_capsule(max_version is not None and max_version[0] >= 1)
+
+
+def _dlpack_device(self):
+    return (1, 0)
+
+
+def _state(self):
+    return {name: value for name, value in self.__dict__.items() if name != "_grad"}
+
+
+def _reduce_ex(self, protocol):
+    arguments = (
+        type(self),
+        UntypedStorage.of(self),
+        self.storage_offset(),
+        tuple(self.shape),
+        self.stride(),
+        self.dtype,
+        self.requires_grad,
+        _state(self),
+    )
+    return rebuild_tensor, arguments
+
+
+def _deepcopy(self, memo):
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+        )
+    storage = copy.deepcopy(UntypedStorage.of(self), memo)
+    made = rebuild_tensor(
+        type(self), storage, self.storage_offset(), self.shape, self.stride(), self.dtype, self.requires_grad, None
+    )
+    memo[id(self)] = made
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    made.__dict__.update(copy.deepcopy(_state(self), memo))
+    return made
+
+
+def _type(self, dtype=None, non_blocking=False, **kwargs):
+    if dtype is None:
+        return f"torch.{_OLD_NAMES[repr(self.dtype).removeprefix('torch.')]}Tensor"
+    if isinstance(dtype, str):
+        old = dtype.rpartition(".")[2].removesuffix("Tensor")
+        found = [name for name, text in _OLD_NAMES.items() if text == old]
+        if not found:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = getattr(_core, found[0])
+    return self.to(getattr(dtype, "dtype", dtype))
+
+
+def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, **ignored):
+    return _core.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+
+def _new(self, *args, **kwargs):
+    if len(args) == 1 and not isinstance(args[0], (int, _core.Size)):
+        return _core.tensor(args[0], dtype=self.dtype)
+    return self.new_empty(*args) if args else self.new_empty([0])
+
+
+def _cuda(self, *args, **kwargs):
+    raise AssertionError("Torch not compiled with CUDA enabled (prong computes on the CPU only)")
+
+
+def _pin_memory(self, *args):
+    raise RuntimeError("prong computes on the CPU only: there is no accelerator to pin memory for")
+
+
+def _apply_(self, function):
+    flat = [function(x) for x in self.reshape(-1).tolist()]
+    self.copy_(_core.tensor(flat, dtype=self.dtype).reshape(self.shape))
+    return self
+
+
+def _detach_(self):
+    if not self.is_leaf:
+        raise NotImplementedError("prong has no Tensor.detach_ of a computed tensor yet; use x = x.detach()")
+    self.requires_grad = False
+    return self
+
+
+def _share_memory_(self):
+    raise NotImplementedError("prong has no tensors in memory shared between processes yet")
+
+
+def _getattr(self, name):
+    # Reached only when the normal look-up has failed.
+    raise AttributeError(_names.missing_method(name))
+
+
+def _later(name, why):
+    def method(self, *args, **kwargs):
+        raise NotImplementedError(f"prong has no Tensor.{name} yet: {why} (see docs/compatibility.md)")
+
+    method.__name__ = name
+    return method
+
+
+_METHODS = {
+    "__repr__": _repr,
+    "__str__": _repr,
+    "__format__": _format,
+    "__contains__": _contains,
+    "__reversed__": _reversed,
+    "__array__": _array,
+    "__array_wrap__": _array_wrap,
+    "__array_priority__": 1000,
+    "__dlpack__": _dlpack,
+    "__dlpack_device__": _dlpack_device,
+    "__reduce_ex__": _reduce_ex,
+    "__deepcopy__": _deepcopy,
+    "__getattr__": _getattr,
+    "type": _type,
+    "new": _new,
+    "new_tensor": _new_tensor,
+    "cuda": _cuda,
+    "pin_memory": _pin_memory,
+    "is_pinned": lambda self, *args: False,
+    "is_shared": lambda self: False,
+    "share_memory_": _share_memory_,
+    "apply_": _apply_,
+    "detach_": _detach_,
+    "get_device": lambda self: -1,
+    "untyped_storage": UntypedStorage.of,
+    "storage": UntypedStorage.of,
+    "has_names": lambda self: False,
+    "is_inference": lambda self: self._is_inference,
+    "resolve_conj": lambda self: self,
+    "resolve_neg": lambda self: self,
+    "is_conj": lambda self: False,
+    "is_neg": lambda self: False,
+    "dim_order": lambda self: tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d))),
+    "backward": _later("backward", "gradients come with the tape"),
+    "register_hook": _later("register_hook", "gradients come with the tape"),
+    "retain_grad": _later("retain_grad", "gradients come with the tape"),
+    "to_sparse": _later("to_sparse", "only strided tensors"),
+}
+
+
+def install_methods() -> None:
+    """Puts the methods on the type; an op of the same name gives way. Called once, by the package."""
+    for name, method in _METHODS.items():
+        if callable(method) and getattr(method, "__name__", "") in ("<lambda>", f"_{name}"):
+            method.__name__ = name
+            method.__qualname__ = f"Tensor.{name}"
+        setattr(Tensor, name, method)

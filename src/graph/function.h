@@ -86,11 +86,14 @@ struct PyCallable : ObjectBase {
   virtual IValue call(std::span<IValue> args) = 0;
 };
 
-// What a `with` of the library's own does (no_grad, record_function); scripted classes have __enter__ and __exit__ instead.
+// What a `with` of the library's own does (no_grad, record_function: host ops of type Any make them); scripted classes
+// have methods __enter__(self) and __exit__(self, type, value, traceback) instead.
 struct ContextManager : ObjectBase {
   virtual IValue enter() = 0;
   virtual void exit() = 0;  // also when an exception passes; never swallows it
-  static const TypePtr& type();
+  // Around a wait that takes the task off its thread, while the region is entered.
+  virtual void suspend() {}
+  virtual void resume() {}
 };
 
 }  // namespace prong

@@ -64,7 +64,9 @@ class SchemaParser {
 
   // Tensor, Tensor?, int[], int[2], int[]?, Tensor?[]
   TypePtr type(int& fixed) {
-    const std::string word = name(false);
+    std::string word = name(false);
+    if (word == "List" || word == "Dict" || word == "Tuple" || word == "Optional" || word == "Future")
+      word += bracketed();  // the spelling of annotations, for operations of the language
     TypePtr t;
     try {
       t = Type::parse(word);
@@ -85,6 +87,17 @@ class SchemaParser {
         return t;
       }
     }
+  }
+
+  // "[str, List[int]]", up to the bracket that closes the first.
+  std::string_view bracketed() {
+    const size_t start = at_;
+    int depth = 0;
+    for (; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '[') ++depth;
+      if (text_[at_] == ']' && --depth == 0) return text_.substr(start, ++at_ - start);
+    }
+    fail("expected ']'");
   }
 
   IValue value(const Type& t) {

@@ -1,0 +1,85 @@
+// Functions, classes and their instances.
+#include "graph/function.h"
+
+namespace prong {
+
+Function::~Function() {
+  if (RefCounted* p = program_.load(std::memory_order_acquire)) p->release();
+}
+
+Graph& Function::graph() const {
+  PRONG_CHECK(graph_, kInternal, "function '", name_, "' has no graph yet");
+  return *graph_;
+}
+
+void Function::define(std::unique_ptr<Graph> graph) {
+  PRONG_CHECK(!program(), kInternal, "function '", name_, "' was run already, so it cannot be defined again");
+  graph_ = std::move(graph);
+}
+
+RefCounted* Function::try_set_program(Ref<RefCounted> program) {
+  RefCounted* expected = nullptr;
+  RefCounted* mine = program.get();
+  if (!program_.compare_exchange_strong(expected, mine, std::memory_order_acq_rel)) return expected;
+  return program.detach();
+}
+
+int ClassType::add_attribute(Attribute a) {
+  PRONG_CHECK(find_attribute(a.name) < 0, kValue, "class ", qualified_name, " has two attributes '", a.name, "'");
+  attributes_.push_back(std::move(a));
+  return static_cast<int>(attributes_.size()) - 1;
+}
+
+int ClassType::find_attribute(std::string_view name) const {
+  for (size_t i = 0; i < attributes_.size(); ++i)
+    if (attributes_[i].name == name) return static_cast<int>(i);
+  return -1;
+}
+
+void ClassType::add_method(std::string_view name, Ref<Function> f) {
+  for (auto& [known, method] : methods_)
+    if (known == name) {
+      method = std::move(f);
+      return;
+    }
+  methods_.emplace_back(std::string(name), std::move(f));
+}
+
+Function* ClassType::find_method(std::string_view name) const {
+  for (const auto& [known, method] : methods_)
+    if (known == name) return method.get();
+  return nullptr;
+}
+
+namespace {
+
+// Arguments after self, and results, of `mine` can stand for those of `asked`.
+bool fits(const Schema& mine, const Schema& asked) {
+  if (mine.arguments.size() != asked.arguments.size() || mine.results.size() != asked.results.size()) return false;
+  for (size_t i = 1; i < mine.arguments.size(); ++i)
+    if (!is_subtype(asked.arguments[i].type, mine.arguments[i].type)) return false;
+  for (size_t i = 0; i < mine.results.size(); ++i)
+    if (!is_subtype(mine.results[i], asked.results[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+bool ClassType::is_subclass_of(const ClassInfo& other) const {
+  if (this == &other) return true;
+  const auto* asked = dynamic_cast<const ClassType*>(&other);
+  if (!asked || asked->kind != Kind::kInterface) return false;
+  for (const auto& [name, method] : asked->methods_) {
+    const Function* mine = find_method(name);
+    if (!mine || !fits(mine->schema(), method->schema())) return false;
+  }
+  return true;
+}
+
+IValue& Object::slot(std::string_view name) {
+  const int i = cls->find_attribute(name);
+  PRONG_CHECK(i >= 0, kAttribute, "'", cls->qualified_name, "' object has no attribute '", name, "'");
+  return slots[static_cast<size_t>(i)];
+}
+
+}  // namespace prong

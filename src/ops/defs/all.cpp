@@ -9,10 +9,12 @@ namespace prong {
   _(copy)                        \
   _(create)                      \
   _(einsum)                      \
+  _(index)                       \
   _(loss)                        \
   _(matmul)                      \
   _(norm)                        \
   _(rnn)                         \
+  _(scatter)                     \
   _(view)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);

@@ -18,6 +18,7 @@ class OpDef;
 class Builder;
 class Scalar;
 struct PointwiseDef;  // kernels/pointwise.h: loops by dtype and the scalar expression of the body
+struct PointwiseOptions;
 
 // A boxed call: args match the schema one to one, defaults filled in. Several results come as a tuple.
 using KernelFn = IValue (*)(const OpDef& op, std::span<const IValue> args);
@@ -72,6 +73,16 @@ class OpDef {
   OpDef& kernel(F f);  // typed lambda, boxed by ops/boxing.h; argument types checked against the schema
   template <class F>
   OpDef& shape(F f);  // typed lambda with TensorMeta for Tensor
+  // A body over single values, generic in their type (kernels/pointwise.h): gives kernel, shape rule, cost and family.
+  // Types lists what it is compiled for. Its parameters are the op's first arguments; a variant names its own.
+  template <class Types, class F>
+  OpDef& pointwise(F body);
+  template <class Types, class F>
+  OpDef& pointwise(F body, const PointwiseOptions& options);
+  template <class Types, class F>
+  OpDef& conditional(F body, const PointwiseOptions& options);  // the first parameter is a bool, whatever the others are
+  template <class Types, class F>
+  OpDef& variant(std::initializer_list<int> arguments, F body);
   OpDef& dynamic_shape(std::string why);  // the shape depends on the data
   OpDef& boxed_kernel(KernelFn f);
   OpDef& boxed_shape(ShapeFn f);

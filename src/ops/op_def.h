@@ -81,6 +81,7 @@ class OpDef {
   OpDef& pointwise(F body, const PointwiseOptions& options);
   template <class Types, class F>
   OpDef& conditional(F body, const PointwiseOptions& options);  // the first parameter is a bool, whatever the others are
+  OpDef& inputs(std::initializer_list<int> arguments);  // of the body given last, where they aren't the first ones
   template <class Types, class F>
   OpDef& variant(std::initializer_list<int> arguments, F body);
   OpDef& dynamic_shape(std::string why);  // the shape depends on the data

@@ -9,7 +9,7 @@ namespace library {
 
 using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::atanh, std::cos, std::cosh, std::erf,
     std::erfc, std::exp, std::exp2, std::expm1, std::fmod, std::hypot, std::log, std::log10, std::log1p, std::log2,
-    std::nextafter, std::pow, std::sin, std::sinh, std::tan, std::tanh;
+    std::pow, std::sin, std::sinh, std::tan, std::tanh;
 
 // The inverse of erf: a start from the tail's logarithm, then two steps of Halley's method.
 double erfinv(double y) {

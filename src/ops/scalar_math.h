@@ -13,7 +13,7 @@ namespace prong::math {
 #define PRONG_FORALL_EXTERNALS_1(_)                                                                                \
   _(exp) _(expm1) _(exp2) _(log) _(log2) _(log10) _(log1p) _(tanh) _(sinh) _(cosh) _(asinh) _(acosh) _(atanh) _(sin) \
   _(cos) _(tan) _(asin) _(acos) _(atan) _(erf) _(erfc) _(erfinv) _(lgamma) _(digamma)
-#define PRONG_FORALL_EXTERNALS_2(_) _(pow) _(atan2) _(fmod) _(hypot) _(nextafter)
+#define PRONG_FORALL_EXTERNALS_2(_) _(pow) _(atan2) _(fmod) _(hypot)
 
 #define PRONG_DECLARE_1(name)                            \
   extern "C" double prong_f64_##name(double x) noexcept; \
@@ -64,6 +64,10 @@ template <class T>
 PRONG_INLINE T nan_like(const T& x) {
   return lit(x, std::numeric_limits<double>::quiet_NaN());
 }
+
+// A condition as a bool: & and | of C++ bools give int.
+PRONG_INLINE bool truth(int condition) { return condition != 0; }
+inline Scalar truth(const Scalar& condition) { return condition; }
 
 // c0 + x * (c1 + x * (...)), with fused steps.
 template <class T>
@@ -400,6 +404,18 @@ PRONG_BY_LIBRARY_1(digamma)
 PRONG_BY_LIBRARY_2(fmod)
 PRONG_BY_LIBRARY_2(hypot)
 
+// The neighbour of x towards y: one step in the order of the bit patterns.
+template <class T>
+PRONG_INLINE T next_after(const T& x, const T& y) {
+  const auto bits = to_bits(x);
+  const auto one = lit(bits, 1);
+  const auto away = truth((x < y) == (x > 0));  // from zero
+  const T step = from_bits(select(away, bits + one, bits - one));
+  const T from_zero = with_sign(from_bits(one), y);
+  const T moved = select(x == 0, from_zero, step);
+  return select((x != x) | (y != y), x + y, select(x == y, y, moved));
+}
+
 #define PRONG_BY_PRECISION_2(name)                                                                  \
   template <class T>                                                                                \
   PRONG_INLINE T name(const T& x, const T& y) {                                                     \
@@ -424,6 +440,40 @@ PRONG_INLINE T sigmoid(const T& x) {
 template <class T>
 PRONG_INLINE T log1p_exp(const T& x) {
   return select(x > 0, x, x - x) + log1p(exp(-abs(x)));
+}
+
+// ── what a type decides ──
+
+template <class T>
+PRONG_INLINE bool is_float_like(const T& x) {
+  if constexpr (is_scalar<T>) return is_floating(x.dtype());
+  return std::is_floating_point_v<T>;
+}
+// f(x) for floats; integers stay as they are.
+template <class T, class F>
+PRONG_INLINE T if_float(const T& x, F f) {
+  if constexpr (is_scalar<T>) return is_floating(x.dtype()) ? f(x) : x;
+  else if constexpr (std::is_floating_point_v<T>) return f(x);
+  else return x;
+}
+// A condition on floats; of integers its answer is known.
+template <class T, class F>
+PRONG_INLINE auto if_real(const T& x, bool of_integers, F f) {
+  if constexpr (is_scalar<T>) return is_floating(x.dtype()) ? f(x) : Scalar::constant(of_integers);
+  else if constexpr (std::is_floating_point_v<T>) return f(x);
+  else return of_integers;
+}
+PRONG_INLINE int64_t bit_not(int64_t x) { return ~x; }
+PRONG_INLINE bool bit_not(bool x) { return !x; }
+inline Scalar bit_not(const Scalar& x) { return ~x; }
+
+template <class T>
+PRONG_INLINE T larger(const T& x, const T& y) {  // a NaN wins
+  return select((x > y) | (x != x), x, y);
+}
+template <class T>
+PRONG_INLINE T smaller(const T& x, const T& y) {
+  return select((x < y) | (x != x), x, y);
 }
 
 // ── integers ──

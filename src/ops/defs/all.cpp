@@ -5,6 +5,8 @@ namespace prong {
 
 // keep-sorted
 #define PRONG_FORALL_FAMILIES(_) \
+  _(activation)                  \
+  _(compare)                     \
   _(conv)                        \
   _(copy)                        \
   _(create)                      \
@@ -13,6 +15,8 @@ namespace prong {
   _(loss)                        \
   _(matmul)                      \
   _(norm)                        \
+  _(pointwise)                   \
+  _(pointwise_math)              \
   _(rnn)                         \
   _(scatter)                     \
   _(view)

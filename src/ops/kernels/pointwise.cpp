@@ -169,6 +169,14 @@ PointwiseDef& PointwiseDef::of(OpDef& op) {
   return *op.pointwise_;
 }
 
+OpDef& OpDef::inputs(std::initializer_list<int> arguments) {
+  PointwiseVariant& v = PointwiseDef::of(*this).variants.back();
+  PRONG_ASSERT(v.inputs.size() == arguments.size(), name(), ": its body takes ", v.inputs.size(), " inputs");
+  v.inputs.clear();
+  for (int a : arguments) v.inputs.push_back(static_cast<int8_t>(a));
+  return *this;
+}
+
 void PointwiseDef::set_options(const OpDef& op, const PointwiseOptions& given) {
   options = given;
   if (options.promotes) return;
@@ -182,8 +190,8 @@ PointwiseCall PointwiseDef::plan(const OpDef& op, std::span<const IValue> args) 
   call.is_conditional = options.is_conditional;
   const DType given = promoted(*this, args);
   if (options.check) options.check(op, args, given);
-  call.common = options.int_to_float && !is_floating(given) ? default_dtype() : given;
-  const int chosen = options.choose ? options.choose(args, call.common) : 0;
+  const int chosen = options.choose ? options.choose(args, given) : 0;
+  call.common = (options.int_to_float >> chosen & 1) && !is_floating(given) ? default_dtype() : given;
   call.variant = &variants[static_cast<size_t>(chosen)];
   call.compute = compute_type_of(call.common, *call.variant);
   const auto c = static_cast<size_t>(call.compute);
@@ -361,7 +369,7 @@ BlockFn plain_loop(const PointwiseDef& def, DType dtype, DType& result) {
     default: return nullptr;
   }
   const PointwiseOptions& o = def.options;
-  if (o.check || o.choose || o.is_conditional || (compute == ComputeType::kInt && (o.int_to_float || o.divisor >= 0)))
+  if (o.is_conditional || (compute == ComputeType::kInt && ((o.int_to_float & 1) || o.divisor >= 0)))
     return nullptr;
   const PointwiseVariant& variant = def.variants[0];
   const auto c = static_cast<size_t>(compute);

@@ -41,17 +41,20 @@ struct PointwiseVariant {
 
 // What a body alone doesn't say. Arguments are numbered as in the schema.
 struct PointwiseOptions {
-  bool int_to_float = false;   // integers and bools compute and answer in the default dtype
-  bool is_conditional = false;  // the body's first parameter is a bool, which takes no part in promotion
-  bool keeps_numbers = false;  // Python numbers and zero-dim tensors aren't rounded to a 16-bit dtype first
   const char* error_name = nullptr;  // "bitwise_and_cpu" not implemented for 'Float'
-  uint32_t promotes = 0;  // bit i: argument i takes part in type promotion; 0: all arguments that are Tensors
-  int divisor = -1;       // integers: zeros in this argument raise ZeroDivisionError
+  uint32_t promotes = 0;        // bit i: argument i takes part in type promotion; 0: all arguments that are Tensors
+  bool keeps_numbers = false;   // Python numbers and zero-dim tensors aren't rounded to a 16-bit dtype first
+  uint32_t int_to_float = 0;    // bit v: in variant v, integers and bools compute and answer in the default dtype
+  int divisor = -1;             // integers: zeros in this argument raise ZeroDivisionError
+  bool is_conditional = false;  // the body's first parameter is a bool, which takes no part in promotion
   // Refuses calls; common is the promoted dtype.
   void (*check)(const OpDef& op, std::span<const IValue> args, DType common) = nullptr;
-  // The number of the variant that serves these arguments.
+  // The number of the variant that serves these arguments; common is the promoted dtype. Variant 0 serves tensors with
+  // the defaults of everything else.
   int (*choose)(std::span<const IValue> args, DType common) = nullptr;
 };
+
+inline constexpr uint32_t kEveryVariant = ~0u;
 
 // What one call comes to; from tensors or abstract tensors.
 struct PointwiseCall {
@@ -205,12 +208,8 @@ OpDef& OpDef::conditional(F, const PointwiseOptions& options) {
 }
 template <class T, class F>
 OpDef& OpDef::variant(std::initializer_list<int> arguments, F) {
-  PointwiseVariant v = detail::make_variant<F, false>(T{});
-  PRONG_ASSERT(v.inputs.size() == arguments.size(), name(), ": a variant's arguments and its body's parameters differ");
-  v.inputs.clear();
-  for (int a : arguments) v.inputs.push_back(static_cast<int8_t>(a));
-  PointwiseDef::of(*this).variants.push_back(std::move(v));
-  return *this;
+  PointwiseDef::of(*this).variants.push_back(detail::make_variant<F, false>(T{}));
+  return inputs(arguments);
 }
 
 }  // namespace prong

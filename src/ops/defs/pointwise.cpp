@@ -1,0 +1,466 @@
+// Arithmetic, one element at a time: sums, products, quotients, powers, rounding, bounds, blends.
+#include "ops/kernels/pointwise.h"
+#include "ops/scalar_math.h"
+
+namespace prong {
+namespace {
+
+using namespace math;
+
+constexpr const char* kGradLater = "the tape is not built yet";
+constexpr const char* kVmapLater = "vmap is not built yet";
+
+OpDef& add_op(Registry& r, std::string_view schema) { return r.add(schema).no_grad(kGradLater).no_vmap(kVmapLater); }
+
+const Spelling kWithInplace = {.inplace = true};
+
+std::vector<Sample> unary_samples() { return {{"t(3, 4)"}, {"t()"}, {"t(0, 5)"}, {"strided(4, 6)"}}; }
+std::vector<Sample> binary_samples() {
+  return {{"t(3, 4), t(3, 4)"}, {"t(3, 1), t(4)"}, {"t(3, 4), 2.5"}, {"t(0, 4), t(4)"}, {"strided(4, 6), t(4, 6)"}};
+}
+
+bool is_one(const IValue& v) { return v.is_number() && v.to_double() == 1; }
+
+void check_alpha(const OpDef& op, const IValue& alpha, DType common) {
+  PRONG_CHECK(!alpha.is_bool() || common == DType::kBool, kRuntime, "Boolean alpha only supported for Boolean results.");
+  PRONG_CHECK(!alpha.is_float() || is_floating(common), kRuntime,
+              "For integral input tensors, argument alpha must not be a floating point number.");
+  (void)op;
+}
+
+void check_sub(const OpDef& op, std::span<const IValue> args, DType common) {
+  check_alpha(op, args[2], common);
+  for (size_t i = 0; i < 2; ++i)
+    if (meta_from(args[i]).dtype != DType::kBool) return;
+  throw_error(ErrorKind::kRuntime,
+              "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+              "operator instead.");
+}
+
+void register_sums(Registry& r) {
+  const PointwiseOptions sum = {
+      .error_name = "add_stub",
+      .keeps_numbers = true,
+      .check = [](const OpDef& op, std::span<const IValue> args, DType common) { check_alpha(op, args[2], common); },
+      .choose = [](std::span<const IValue> args, DType) { return is_one(args[2]) ? 0 : 1; }};
+  PointwiseOptions difference = sum;
+  difference.check = check_sub;
+  add_op(r, "add(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor")
+      .doc("input + alpha * other.")
+      .pointwise<Numbers>([](auto x, auto y) { return x + y; }, sum)
+      .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return x + alpha * y; })
+      .where(kWithInplace)
+      .samples(binary_samples())
+      .reference("input + alpha * other");
+  add_op(r, "sub(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor")
+      .doc("input - alpha * other.")
+      .pointwise<Numbers>([](auto x, auto y) { return x - y; }, difference)
+      .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return x - alpha * y; })
+      .where({.inplace = true, .aliases = {"subtract"}})
+      .samples(binary_samples())
+      .reference("input - alpha * other");
+  add_op(r, "rsub(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor")
+      .doc("other - alpha * input.")
+      .pointwise<Numbers>([](auto x, auto y) { return y - x; }, difference)
+      .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return y - alpha * x; })
+      .where({.method = false})
+      .samples(binary_samples())
+      .reference("other - alpha * input");
+  add_op(r, "neg(input: Tensor) -> Tensor")
+      .doc("-input.")
+      .pointwise<Numbers>([](auto x) { return -x; },
+                          {.check =
+                               [](const OpDef&, std::span<const IValue>, DType common) {
+                                 PRONG_CHECK(common != DType::kBool, kRuntime,
+                                             "Negation, the `-` operator, on a bool tensor is not supported. If you are "
+                                             "trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+                               }})
+      .where({.inplace = true, .aliases = {"negative"}})
+      .samples(unary_samples())
+      .reference("-input");
+  add_op(r, "positive(input: Tensor) -> Tensor")
+      .doc("input itself, as a new tensor.")
+      .pointwise<Numbers>([](auto x) { return x; })
+      .samples(unary_samples())
+      .reference("+input");
+  add_op(r, "addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
+      .doc("input + value * tensor1 * tensor2.")
+      .pointwise<Numbers>([](auto x, auto a, auto b, auto value) { return x + value * a * b; })
+      .where(kWithInplace)
+      .samples({{"t(3, 4), t(3, 4), t(3, 4)"}, {"t(3, 4), t(4), t(3, 1), value=0.5"}})
+      .reference("input + value * tensor1 * tensor2");
+  add_op(r, "addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
+      .doc("input + value * tensor1 / tensor2.")
+      .pointwise<Floats>([](auto x, auto a, auto b, auto value) { return x + value * a / b; },
+                         {.check =
+                              [](const OpDef&, std::span<const IValue>, DType common) {
+                                PRONG_CHECK(is_floating(common), kRuntime,
+                                            "Integer division with addcdiv is no longer supported, and in a future "
+                                            "release addcdiv will perform a true division of tensor1 and tensor2.");
+                              }})
+      .where(kWithInplace)
+      .samples({{"t(3, 4), t(3, 4), pos(3, 4)"}, {"t(3, 4), t(4), pos(3, 1), value=0.5"}})
+      .reference("input + value * tensor1 / tensor2");
+  add_op(r, "lerp(input: Tensor, end: Tensor, weight: Tensor) -> Tensor")
+      .doc("input + weight * (end - input), exact at both ends.")
+      .pointwise<Floats>(
+          [](auto x, auto end, auto w) {
+            const auto d = end - x;
+            return select(abs(w) < 0.5f, x + w * d, end - d * (1 - w));
+          },
+          {.error_name = "lerp_kernel_scalar", .keeps_numbers = true})
+      .where(kWithInplace)
+      .samples({{"t(3, 4), t(3, 4), 0.25"}, {"t(3, 4), t(4), t(3, 4)"}})
+      .reference("input + weight * (end - input)");
+}
+
+enum class Rounding { kNone, kTrunc, kFloor };
+Rounding rounding_of(const IValue& mode) {
+  if (mode.is_none()) return Rounding::kNone;
+  if (mode.to_string() == "trunc") return Rounding::kTrunc;
+  PRONG_CHECK(mode.to_string() == "floor", kRuntime,
+              "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode.to_string(), "'");
+  return Rounding::kFloor;
+}
+
+// The quotient rounded down, as Python rounds it: from the exact remainder, so that it agrees with remainder().
+template <class T>
+PRONG_INLINE T floor_div(const T& x, const T& y) {
+  const T r = fmod(x, y);
+  T q = (x - r) / y;
+  q = select((r != 0) & ((y < 0) != (r < 0)), q - 1, q);
+  const T down = floor(q);
+  const T near = select(q - down > lit(x, 0.5), down + 1, down);
+  const T zero = copysign(lit(x, 0.0), x / y);
+  return select(y == 0, x / y, select(q != 0, near, zero));
+}
+template <class T>
+PRONG_INLINE T floor_div_int(const T& x, const T& y) {
+  const T q = div_trunc(x, y);
+  const T r = rem_trunc(x, y);
+  return select(truth((r != 0) & ((r < 0) != (y < 0))), q - 1, q);
+}
+// Sign of the divisor.
+template <class T>
+PRONG_INLINE T remainder_float(const T& x, const T& y) {
+  const T r = fmod(x, y);
+  return select((r != 0) & ((y < 0) != (r < 0)), r + y, r);
+}
+template <class T>
+PRONG_INLINE T remainder_int(const T& x, const T& y) {
+  const T r = rem_trunc(x, y);
+  return select(truth((r != 0) & ((r < 0) != (y < 0))), r + y, r);
+}
+
+// 0 for floats, 1 for the rest: ops whose integer form is another body.
+int float_or_int(std::span<const IValue>, DType common) { return is_floating(common) ? 0 : 1; }
+
+void register_products(Registry& r) {
+  add_op(r, "mul(input: Tensor, other: Tensor) -> Tensor")
+      .doc("input * other.")
+      .pointwise<Numbers>([](auto x, auto y) { return x * y; }, {.keeps_numbers = true})
+      .where({.inplace = true, .aliases = {"multiply"}})
+      .samples(binary_samples())
+      .reference("input * other");
+  add_op(r, "square(input: Tensor) -> Tensor")
+      .doc("input * input.")
+      .pointwise<Numbers>([](auto x) { return x * x; })
+      .where(kWithInplace)
+      .samples(unary_samples())
+      .reference("input * input");
+  add_op(r, "reciprocal(input: Tensor) -> Tensor")
+      .doc("1 / input.")
+      .pointwise<Floats>([](auto x) { return 1 / x; }, {.int_to_float = kEveryVariant})
+      .where(kWithInplace)
+      .samples({{"pos(3, 4)"}, {"pos()"}, {"t(0, 5)"}})
+      .reference("1 / input");
+  add_op(r, "div(input: Tensor, other: Tensor, *, rounding_mode: str? = None) -> Tensor")
+      .doc("input / other; rounded towards zero ('trunc') or down ('floor') where asked.")
+      .pointwise<Floats>([](auto x, auto y) { return x / y; },
+                         {.keeps_numbers = true,
+                          .int_to_float = 1,
+                          .divisor = 1,
+                          .choose =
+                              [](std::span<const IValue> args, DType common) {
+                                const Rounding mode = rounding_of(args[2]);
+                                if (mode == Rounding::kNone) return 0;
+                                return (mode == Rounding::kTrunc ? 1 : 3) + (is_floating(common) ? 0 : 1);
+                              }})
+      .variant<Floats>({0, 1}, [](auto x, auto y) { return trunc(x / y); })
+      .variant<Ints>({0, 1}, [](auto x, auto y) { return div_trunc(x, y); })
+      .variant<Floats>({0, 1}, [](auto x, auto y) { return floor_div(x, y); })
+      .variant<Ints>({0, 1}, [](auto x, auto y) { return floor_div_int(x, y); })
+      .where({.inplace = true, .aliases = {"divide"}})
+      .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 1), pos(4)"}, {"t(3, 4), 2.5"}, {"t(3, 4), pos(3, 4), rounding_mode='floor'"},
+                {"t(3, 4), pos(3, 4), rounding_mode='trunc'"}})
+      .reference("np.floor(input / other) if rounding_mode == 'floor' else np.trunc(input / other) if rounding_mode == "
+                 "'trunc' else input / other");
+  add_op(r, "true_divide(input: Tensor, other: Tensor) -> Tensor")
+      .doc("input / other; the quotient of integers is floating.")
+      .pointwise<Floats>([](auto x, auto y) { return x / y; }, {.keeps_numbers = true, .int_to_float = kEveryVariant})
+      .where(kWithInplace)
+      .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
+      .reference("input / other");
+  add_op(r, "floor_divide(input: Tensor, other: Tensor) -> Tensor")
+      .doc("input / other, rounded down.")
+      .pointwise<Floats>([](auto x, auto y) { return floor_div(x, y); }, {.divisor = 1, .choose = float_or_int})
+      .variant<Ints>({0, 1}, [](auto x, auto y) { return floor_div_int(x, y); })
+      .where(kWithInplace)
+      .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
+      .reference("np.floor_divide(input, other)");
+  add_op(r, "remainder(input: Tensor, other: Tensor) -> Tensor")
+      .doc("input - other * floor(input / other): Python's %, with the sign of other.")
+      .pointwise<Floats>([](auto x, auto y) { return remainder_float(x, y); }, {.divisor = 1, .choose = float_or_int})
+      .variant<Ints>({0, 1}, [](auto x, auto y) { return remainder_int(x, y); })
+      .where(kWithInplace)
+      .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
+      .reference("np.remainder(input, other)");
+  add_op(r, "fmod(input: Tensor, other: Tensor) -> Tensor")
+      .doc("The remainder with the sign of input: C's fmod.")
+      .pointwise<Floats>([](auto x, auto y) { return fmod(x, y); }, {.divisor = 1, .choose = float_or_int})
+      .variant<Ints>({0, 1}, [](auto x, auto y) { return rem_trunc(x, y); })
+      .where(kWithInplace)
+      .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
+      .reference("np.fmod(input, other)");
+}
+
+// x to the power of the integer y, wrapping; for y < 0 what 1 / x^-y rounds to.
+template <class T>
+PRONG_INLINE T pow_int(T x, T y) {
+  const T one = lit(x, 1);
+  const T first = x;
+  const T sign_of_odd = select(truth((y & one) == one), first, one);  // x^y for x = -1
+  T result = one;
+  T bits = y;
+  for (int step = 0; step < 63; ++step) {
+    if constexpr (!is_scalar<T>)
+      if (bits <= 0) break;
+    result = select(truth((bits & one) == one), result * x, result);
+    x = x * x;
+    bits = bits >> one;
+  }
+  const T inverse = select(first == 1, one, select(first == -1, sign_of_odd, one - one));
+  return select(y < 0, inverse, result);
+}
+
+// Powers that are written as something else: which variant serves a number as exponent.
+int pow_variant(std::span<const IValue> args, DType common) {
+  const bool is_float = is_floating(common);
+  if (args[1].is_number()) {
+    const double e = args[1].to_double();
+    if (e == 2) return 2;
+    if (e == 3) return 3;
+    if (is_float && e == 0.5) return 4;
+    if (is_float && e == -0.5) return 5;
+    if (is_float && e == -1) return 6;
+    if (is_float && e == -2) return 7;
+  }
+  return is_float ? 0 : 1;
+}
+
+void register_powers(Registry& r) {
+  add_op(r, "pow(input: Tensor, exponent: Tensor) -> Tensor")
+      .doc("input to the power of exponent.")
+      .pointwise<Floats>([](auto x, auto y) { return pow(x, y); },
+                         {.keeps_numbers = true,
+                          .check =
+                              [](const OpDef&, std::span<const IValue> args, DType common) {
+                                PRONG_CHECK(is_floating(common) || !args[1].is_number() || args[1].to_double() >= 0,
+                                            kRuntime, "Integers to negative integer powers are not allowed.");
+                              },
+                          .choose = pow_variant})
+      .variant<Ints>({0, 1}, [](auto x, auto y) { return pow_int(x, y); })
+      .variant<Numbers>({0}, [](auto x) { return x * x; })
+      .variant<Numbers>({0}, [](auto x) { return x * x * x; })
+      .variant<Floats>({0}, [](auto x) { return sqrt(x); })
+      .variant<Floats>({0}, [](auto x) { return rsqrt(x); })
+      .variant<Floats>({0}, [](auto x) { return 1 / x; })
+      .variant<Floats>({0}, [](auto x) { return 1 / (x * x); })
+      .where(kWithInplace)
+      .samples({{"pos(3, 4), t(3, 4)"}, {"t(3, 4), 2"}, {"pos(3, 4), 0.5"}, {"2.0, t(3, 4)"}, {"pos(0, 4), t(4)"}})
+      .reference("np.power(input, exponent)");
+  add_op(r, "hypot(input: Tensor, other: Tensor) -> Tensor")
+      .doc("sqrt(input^2 + other^2), without overflow on the way.")
+      .pointwise<Floats>([](auto x, auto y) { return hypot(x, y); })
+      .where(kWithInplace)
+      .samples(binary_samples())
+      .reference("np.hypot(input, other)");
+}
+
+void register_rounding(Registry& r) {
+  const auto rounding = [&](const char* name, const char* doc, const char* alias, auto body) {
+    OpDef& op = add_op(r, cat(name, "(input: Tensor) -> Tensor"));
+    op.doc(doc).pointwise<Numbers>(body).samples(unary_samples()).reference(cat("np.", name, "(input)"));
+    op.where(*alias ? Spelling{.inplace = true, .aliases = {alias}} : kWithInplace);
+  };
+  rounding("floor", "The largest integer that is not above.", "",
+           [](auto x) { return if_float(x, [](auto v) { return floor(v); }); });
+  rounding("ceil", "The smallest integer that is not below.", "",
+           [](auto x) { return if_float(x, [](auto v) { return ceil(v); }); });
+  rounding("trunc", "The integer part.", "fix", [](auto x) { return if_float(x, [](auto v) { return trunc(v); }); });
+  add_op(r, "round(input: Tensor, *, decimals: int = 0) -> Tensor")
+      .doc("The nearest integer, halves to even; or the nearest number of that many decimals.")
+      .pointwise<Numbers>([](auto x) { return if_float(x, [](auto v) { return round_even(v); }); },
+                          {.check =
+                               [](const OpDef&, std::span<const IValue> args, DType common) {
+                                 PRONG_CHECK(args[1].to_int() == 0 || is_floating(common), kNotImplemented,
+                                             "\"round_cpu\" not implemented for integers with decimals");
+                               },
+                           .choose =
+                               [](std::span<const IValue> args, DType) {
+                                 const int64_t d = args[1].to_int();
+                                 return d == 0 ? 0 : d > 0 ? 1 : 2;
+                               }})
+      .variant<Floats>({0, 1}, [](auto x, auto d) {
+        const auto scale = pow(lit(x, 10.0), d);
+        return round_even(x * scale) / scale;
+      })
+      .variant<Floats>({0, 1}, [](auto x, auto d) {
+        const auto scale = pow(lit(x, 10.0), -d);
+        return round_even(x / scale) * scale;
+      })
+      .where(kWithInplace)
+      .samples({{"t(3, 4)"}, {"t(3, 4), decimals=2"}, {"t(3, 4), decimals=-1"}, {"t(0, 5)"}})
+      .reference("np.round(input, decimals)");
+  add_op(r, "frac(input: Tensor) -> Tensor")
+      .doc("input - trunc(input).")
+      .pointwise<Floats>([](auto x) { return x - trunc(x); })
+      .where(kWithInplace)
+      .samples(unary_samples())
+      .reference("input - np.trunc(input)");
+  add_op(r, "abs(input: Tensor) -> Tensor")
+      .doc("The absolute value.")
+      .pointwise<Numbers>([](auto x) { return abs(x); })
+      .where({.inplace = true, .aliases = {"absolute"}})
+      .samples(unary_samples())
+      .reference("np.abs(input)");
+  add_op(r, "sign(input: Tensor) -> Tensor")
+      .doc("-1, 0 or 1; 0 for a NaN.")
+      .pointwise<Numbers>([](auto x) { return select(x > 0, lit(x, 1), select(x < 0, lit(x, -1), lit(x, 0))); })
+      .where({.inplace = true, .aliases = {"sgn"}})
+      .not_differentiable("its slope is 0 everywhere")
+      .samples(unary_samples())
+      .reference("np.sign(input)");
+  add_op(r, "copysign(input: Tensor, other: Tensor) -> Tensor")
+      .doc("The size of input with the sign of other.")
+      .pointwise<Floats>([](auto x, auto y) { return copysign(x, y); }, {.int_to_float = kEveryVariant})
+      .where(kWithInplace)
+      .samples(binary_samples())
+      .reference("np.copysign(input, other)");
+  add_op(r, "nextafter(input: Tensor, other: Tensor) -> Tensor")
+      .doc("The next number after input, towards other.")
+      .pointwise<Floats>([](auto x, auto y) { return next_after(x, y); })
+      .where(kWithInplace)
+      .not_differentiable("a step of one representable number")
+      .samples(binary_samples())
+      .reference("np.nextafter(input, np.asarray(other, input.dtype))");
+}
+
+// 0: both bounds, 1: below only, 2: above only.
+int clamp_variant(std::span<const IValue> args, DType) { return args[2].is_none() ? 1 : args[1].is_none() ? 2 : 0; }
+
+// A NaN in either gives NaN.
+template <class T>
+PRONG_INLINE T at_least(const T& x, const T& low) {
+  return select((x < low) | (low != low), low, x);
+}
+template <class T>
+PRONG_INLINE T at_most(const T& x, const T& high) {
+  return select((x > high) | (high != high), high, x);
+}
+
+void register_bounds(Registry& r) {
+  add_op(r, "clamp(input: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor")
+      .doc("Numbers below min become min, those above max become max.")
+      .pointwise<Numbers>([](auto x, auto low, auto high) { return at_most(at_least(x, low), high); },
+                          {.error_name = "clamp_scalar_cpu",
+                           .check =
+                               [](const OpDef&, std::span<const IValue> args, DType common) {
+                                 PRONG_CHECK(!args[1].is_none() || !args[2].is_none(), kRuntime,
+                                             "torch.clamp: At least one of 'min' or 'max' must not be None");
+                                 PRONG_CHECK(common != DType::kBool, kNotImplemented,
+                                             "\"clamp_scalar_cpu\" not implemented for 'Bool'");
+                               },
+                           .choose = clamp_variant})
+      .variant<Numbers>({0, 1}, [](auto x, auto low) { return at_least(x, low); })
+      .variant<Numbers>({0, 2}, [](auto x, auto high) { return at_most(x, high); })
+      .where({.inplace = true, .aliases = {"clip"}})
+      .samples({{"t(3, 4), -0.5, 0.5"}, {"t(3, 4), min=0.0"}, {"t(3, 4), max=t(4)"}, {"t(0, 5), 0, 1"}})
+      .reference("np.clip(input, min, max)");
+  add_op(r, "clamp_min(input: Tensor, min: Tensor) -> Tensor")
+      .doc("Numbers below min become min.")
+      .pointwise<Numbers>([](auto x, auto low) { return at_least(x, low); })
+      .where(kWithInplace)
+      .samples({{"t(3, 4), 0.5"}, {"t(3, 4), t(4)"}})
+      .reference("np.maximum(input, min)");
+  add_op(r, "clamp_max(input: Tensor, max: Tensor) -> Tensor")
+      .doc("Numbers above max become max.")
+      .pointwise<Numbers>([](auto x, auto high) { return at_most(x, high); })
+      .where(kWithInplace)
+      .samples({{"t(3, 4), 0.5"}, {"t(3, 4), t(4)"}})
+      .reference("np.minimum(input, max)");
+  const auto pair = [&](const char* schema, const char* doc, const char* reference, auto body) {
+    add_op(r, schema).doc(doc).pointwise<Numbers>(body).samples(binary_samples()).reference(reference);
+  };
+  pair("maximum(input: Tensor, other: Tensor) -> Tensor", "The larger of two; NaN if either is NaN.",
+       "np.maximum(input, other)", [](auto x, auto y) { return larger(x, y); });
+  pair("minimum(input: Tensor, other: Tensor) -> Tensor", "The smaller of two; NaN if either is NaN.",
+       "np.minimum(input, other)", [](auto x, auto y) { return smaller(x, y); });
+  pair("fmax(input: Tensor, other: Tensor) -> Tensor", "The larger of two; a NaN loses.", "np.fmax(input, other)",
+       [](auto x, auto y) { return select((x >= y) | (y != y), x, y); });
+  pair("fmin(input: Tensor, other: Tensor) -> Tensor", "The smaller of two; a NaN loses.", "np.fmin(input, other)",
+       [](auto x, auto y) { return select((x <= y) | (y != y), x, y); });
+}
+
+void register_choices(Registry& r) {
+  add_op(r, "where(condition: Tensor, input: Tensor, other: Tensor) -> Tensor")
+      .doc("input where condition is true, other elsewhere.")
+      .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); }, {})
+      .where({.method = false})
+      .samples({{"b(3, 4), t(3, 4), t(3, 4)"}, {"b(3, 1), t(4), 0.0"}})
+      .reference("np.where(condition, input, other)");
+  add_op(r, "masked_fill(input: Tensor, mask: Tensor, value: Tensor) -> Tensor")
+      .doc("value where mask is true, input elsewhere.")
+      .conditional<AllTypes>([](auto c, auto v, auto x) { return select(c, v, x); },
+                             {.promotes = 1,
+                              .check =
+                                  [](const OpDef&, std::span<const IValue> args, DType common) {
+                                    const TensorMeta mask = meta_from(args[1]), value = meta_from(args[2]);
+                                    PRONG_CHECK(mask.dtype == DType::kBool, kRuntime,
+                                                "masked_fill_ only supports boolean masks, but got mask with dtype ",
+                                                mask.dtype);
+                                    PRONG_CHECK(value.rank() == 0, kRuntime,
+                                                "masked_fill_ only supports a 0-dimensional value tensor, but got "
+                                                "tensor with ",
+                                                value.rank(), " dimension(s).");
+                                    PRONG_CHECK(!is_floating(value.dtype) || is_floating(common), kRuntime,
+                                                "value cannot be converted to type ", common,
+                                                " without losing its fraction");
+                                  }})
+      .inputs({1, 2, 0})
+      .where(kWithInplace)
+      .samples({{"t(3, 4), b(3, 4), 0.0"}, {"t(3, 4), b(4), -1.5"}})
+      .reference("np.where(mask, value, input)");
+  add_op(r, "heaviside(input: Tensor, values: Tensor) -> Tensor")
+      .doc("0 below zero, values at zero, 1 above.")
+      .pointwise<Numbers>([](auto x, auto v) {
+        return select(x == 0, v, select(x > 0, lit(x, 1), select(x != x, x, lit(x, 0))));
+      })
+      .where(kWithInplace)
+      .not_differentiable("a step")
+      .samples({{"t(3, 4), t(3, 4)"}})
+      .reference("np.heaviside(input, values)");
+}
+
+}  // namespace
+
+void register_pointwise(Registry& r) {
+  register_sums(r);
+  register_products(r);
+  register_powers(r);
+  register_rounding(r);
+  register_bounds(r);
+  register_choices(r);
+}
+
+}  // namespace prong

@@ -94,7 +94,7 @@ _SUBMODULES = frozenset(
 def __getattr__(name: str):
     if name in _SUBMODULES or (not name.startswith("_") and _names.is_own_module(f"prong.{name}")):
         return importlib.import_module(f"prong.{name}")
-    raise AttributeError(_names.missing_attribute("prong", name))
+    _names.raise_missing("prong", name)
 
 
 def __dir__():

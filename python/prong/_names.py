@@ -1,7 +1,9 @@
 """What to say about a name that is not here. Called by the __getattr__ of modules and of Tensor."""
 
+import dis
 import importlib.util
 import os
+import sys
 
 _DATA = os.path.join(os.path.dirname(__file__), "pytorch_names.txt")
 
@@ -30,6 +32,22 @@ def missing_attribute(module: str, name: str) -> str:
     return f"prong has no {full} yet, nor is it a name of PyTorch that we know (see docs/compatibility.md)"
 
 
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+
+
+def raise_missing(module: str, name: str):
+    """Raises for `module.name`; called by a module's __getattr__.
+
+    `from torch import name` would replace the text of an AttributeError by one of its own: it gets
+    an ImportError with ours.
+    """
+    text = missing_attribute(module, name)
+    frame = sys._getframe(2)
+    if frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
+        raise ImportError(text, name=module)
+    raise AttributeError(text)
+
+
 def missing_method(name: str) -> str:
     """The text of the AttributeError for an attribute of Tensor."""
     plain = f"'Tensor' object has no attribute '{name}'"
@@ -42,6 +60,6 @@ def module_getattr(module: str):
     """A module's __getattr__ that says which name is missing."""
 
     def __getattr__(name: str):
-        raise AttributeError(missing_attribute(module, name))
+        raise_missing(module, name)
 
     return __getattr__

@@ -6,5 +6,5 @@ from prong import _core, _names
 def __getattr__(name: str):
     found = _core._result_type_of(name)
     if found is None:
-        raise AttributeError(_names.missing_attribute("prong.return_types", name))
+        _names.raise_missing("prong.return_types", name)
     return found

@@ -19,7 +19,7 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module("prong.autograd.profiler")
-    raise AttributeError(_names.missing_attribute("prong.autograd", name))
+    _names.raise_missing("prong.autograd", name)
 
 
 __all__ = ["Variable", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]

@@ -1,0 +1,80 @@
+"""Makes `import torch` mean Prong: torch.x.y is the module object prong.x.y. Called by the runner."""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+
+from prong import _names
+
+_ROOTS = {"torch": "prong", "torchdynamo": "prong.torchdynamo"}
+
+
+def _own_name(name: str) -> str | None:
+    root, dot, rest = name.partition(".")
+    return _ROOTS[root] + dot + rest if root in _ROOTS else None
+
+
+class _AliasLoader(importlib.abc.Loader):
+    """Gives the module that is there already, and leaves its own spec in place."""
+
+    def __init__(self, module):
+        self._module, self._spec = module, module.__spec__
+
+    def create_module(self, spec):
+        return self._module
+
+    def exec_module(self, module):
+        module.__spec__ = self._spec
+
+
+class _SpawnLoader(importlib.abc.Loader):
+    """multiprocessing.spawn, whose child processes then run on Prong too."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+        _patch_spawn(module)
+
+
+def _patch_spawn(spawn) -> None:
+    original = spawn.get_command_line
+
+    def get_command_line(**arguments):
+        command = original(**arguments)
+        return [*command[: command.index("-c")], "-m", "prong", *command[command.index("-c") :]] if "-c" in command else command
+
+    spawn.get_command_line = get_command_line
+
+
+class _AliasFinder(importlib.abc.MetaPathFinder):
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname == "multiprocessing.spawn":
+            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+            spec.loader = _SpawnLoader(spec.loader)
+            return spec
+        own = _own_name(fullname)
+        if own is None:
+            return None
+        if own not in sys.modules and not _names.is_own_module(own):
+            raise ModuleNotFoundError(f"prong has no {fullname} yet (see docs/compatibility.md)", name=fullname)
+        module = importlib.import_module(own)
+        return importlib.util.spec_from_loader(fullname, _AliasLoader(module))
+
+
+def install() -> None:
+    """From now on in this process, torch is Prong."""
+    if any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
+        return
+    loaded = sys.modules.get("torch")
+    if loaded is not None and loaded is not sys.modules["prong"]:
+        raise RuntimeError("torch was imported before prong could stand in for it")
+    sys.meta_path.insert(0, _AliasFinder())
+    if "multiprocessing.spawn" in sys.modules:
+        _patch_spawn(sys.modules["multiprocessing.spawn"])

@@ -63,7 +63,9 @@ pi, e, inf, nan = math.pi, math.e, math.inf, math.nan
 newaxis = None
 
 # Every op whose definition says that it is a function; dtypes, layouts and memory formats by name.
-globals().update(_core.functions)
+# Names of the package that are more than the op of that name.
+_OWN_NAMES = frozenset(globals()) & frozenset(_core.functions)
+globals().update({name: function for name, function in _core.functions.items() if name not in _OWN_NAMES})
 globals().update(
     {name: value for name, value in vars(_core).items() if isinstance(value, (dtype, layout, memory_format))}
 )

@@ -1,0 +1,290 @@
+"""Every op of the registry × every sample × every facet. What an op must have is in test_complete.py."""
+
+import math
+
+import numpy as np
+import pytest
+from samples import bind, call_of, convert, not_contiguous, to_numpy
+
+import prong
+from prong import _core
+
+OPS = _core.ops()
+BY_NAME = {op["name"]: op for op in OPS}
+CASES = [pytest.param(op, sample, id=f"{op['name']}-{i}") for op in OPS for i, sample in enumerate(op["samples"])]
+each_sample = pytest.mark.parametrize("op, sample", CASES)
+
+# Relative and absolute, by dtype: what separates two right ways to compute the same sum.
+TOLERANCE = {
+    prong.float16: (2e-3, 2e-3),
+    prong.bfloat16: (2e-2, 2e-2),
+    prong.float32: (2e-5, 2e-5),
+    prong.float64: (1e-9, 1e-9),
+}
+
+
+def flat(result) -> list:
+    """The leaves of a result."""
+    if isinstance(result, (list, tuple)) and not isinstance(result, prong.Size):
+        return [leaf for item in result for leaf in flat(item)]
+    return [result]
+
+
+def assert_same(got, want, exact=False):
+    """Two results of Prong agree."""
+    got, want = flat(got), flat(want)
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        if not isinstance(w, prong.Tensor):
+            assert g == w or (isinstance(w, float) and math.isclose(g, w, rel_tol=1e-5)) or (g != g and w != w)
+            continue
+        assert g.shape == w.shape and g.dtype is w.dtype
+        assert_numbers(to_numpy(g), to_numpy(w), (0, 0) if exact else TOLERANCE.get(w.dtype, (0, 0)))
+
+
+def assert_numbers(got, want, tolerance):
+    want = np.asarray(want)
+    assert np.shape(got) == want.shape, f"shape {np.shape(got)}, not {want.shape}"
+    if want.dtype.kind in "fc":
+        np.testing.assert_allclose(np.asarray(got, np.float64), np.asarray(want, np.float64), *tolerance)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def run(op, args, kwargs):
+    return _core.call_op(op["name"], *args, **kwargs)
+
+
+def skip_if_random(op):
+    if op["random"]:
+        pytest.skip("draws random numbers: their values are compared in tests/parity")
+
+
+def is_uninitialised(op) -> bool:
+    return op["base_name"] in ("empty", "empty_like", "new_empty", "empty_strided", "resize_")
+
+
+@each_sample
+def test_runs_and_prints(op, sample):
+    args, kwargs = call_of(op, sample)
+    result = run(op, args, kwargs)
+    for leaf in flat(result):
+        repr(leaf)
+    if op["mutates"] >= 0:
+        assert result is list(bind(op, args, kwargs).values())[op["mutates"]]
+
+
+@each_sample
+def test_schema_types_hold(op, sample):
+    args, kwargs = call_of(op, sample)
+    result = run(op, args, kwargs)
+    results = result if len(op["results"]) > 1 else [result]
+    assert len(results) == len(op["results"])
+    python = {"Tensor": prong.Tensor, "int": int, "float": float, "bool": bool, "number": (int, float, bool),
+              "str": str, "dtype": prong.dtype}
+    for value, type_text in zip(results, op["results"]):
+        if type_text.startswith("List["):
+            assert isinstance(value, (list, tuple))
+            inner = type_text.removeprefix("List[").removesuffix("]")
+            assert all(isinstance(v, python[inner]) for v in value)
+        elif type_text in python:
+            assert isinstance(value, python[type_text]), f"{type(value)} is not {type_text}"
+
+
+@each_sample
+def test_shape_rule(op, sample):
+    if not op["has_shape"]:
+        pytest.skip(op["dynamic_shape"] or "no shape rule: test_complete says so")
+    if op["dynamic_shape"]:
+        pytest.skip(op["dynamic_shape"])
+    args, kwargs = call_of(op, sample)
+    said = _core.op_shape(op["name"], *args, **kwargs)
+    result = run(op, args, kwargs)
+
+    def compare(said, got):
+        if isinstance(got, prong.Tensor):
+            sizes, dtype = said
+            assert tuple(sizes) == tuple(got.shape) and dtype is got.dtype, f"{said} but {got.shape} {got.dtype}"
+        elif isinstance(got, (list, tuple)):
+            assert len(said) == len(got)
+            for s, g in zip(said, got):
+                compare(s, g)
+        else:
+            assert said == got or (said != said and got != got)
+
+    if op["family"] != "host":
+        compare(said, result)
+
+
+@each_sample
+def test_numpy_reference(op, sample):
+    if not op["reference"]:
+        pytest.skip("no reference given")
+    skip_if_random(op)
+    args, kwargs = call_of(op, sample)
+    named = {name: to_numpy(value) for name, value in bind(op, args, kwargs).items()}
+    named = {name: (v.copy() if isinstance(v, np.ndarray) and op["mutates"] >= 0 else v) for name, v in named.items()}
+    with np.errstate(all="ignore"):
+        want = eval(op["reference"], {"np": np, "math": math, **named})
+    got = run(op, args, kwargs)
+    if isinstance(want, np.ndarray) and isinstance(got, list):
+        want = list(want)
+    got, want = flat(got), (list(want) if isinstance(want, (tuple, list)) and len(flat(got)) > 1 else [want])
+    if len(want) == 1 and isinstance(want[0], (list, tuple)):
+        want = list(want[0])
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        tolerance = TOLERANCE.get(g.dtype, (0, 0)) if isinstance(g, prong.Tensor) else (1e-5, 1e-6)
+        assert_numbers(to_numpy(g), w, tolerance)
+
+
+@each_sample
+def test_not_contiguous_inputs(op, sample):
+    skip_if_random(op)
+    if is_uninitialised(op) or op["family"] == "host" or op["base_name"] in ("as_strided", "as_strided_"):
+        pytest.skip("the result is about memory, not values")
+    args, kwargs = call_of(op, sample)
+    strided_args, strided_kwargs = convert(args, not_contiguous), convert(kwargs, not_contiguous)
+    want = run(op, args, kwargs)
+    try:
+        got = run(op, strided_args, strided_kwargs)
+    except RuntimeError as error:
+        if op["base_name"].startswith("view") and "view" in str(error):
+            pytest.skip("a view of this memory does not exist")
+        raise
+    assert_same(got, want)
+
+
+def functional(op):
+    """What a user calls, or None: prong.name, Tensor.name, or the nn.functional one."""
+    name = op["base_name"]
+    if op["spelling"]["function"]:
+        return _core.functions[name]
+    if op["spelling"]["nn_functional"]:
+        return _core.nn_functional[name]
+    if op["spelling"]["method"]:
+        return getattr(prong.Tensor, name)
+    return None
+
+
+@each_sample
+def test_python_spelling(op, sample):
+    """The public function picks this overload, or one that gives the same."""
+    call = functional(op)
+    if call is None:
+        pytest.skip("internal")
+    skip_if_random(op)
+    if is_uninitialised(op) or op["family"] == "host" or op["mutates"] >= 0:
+        pytest.skip("tested in tests/python")
+    args, kwargs = call_of(op, sample)
+    assert_same(call(*args, **kwargs), run(op, args, kwargs), exact=True)
+
+
+@each_sample
+def test_out(op, sample):
+    if op["mutates"] >= 0 or op["family"] in ("host", "view") or not op["spelling"]["function"]:
+        pytest.skip("takes no out=")
+    if any(t != "Tensor" for t in op["results"]):
+        pytest.skip("takes no out=")
+    skip_if_random(op)
+    if is_uninitialised(op):
+        pytest.skip("nothing to compare")
+    args, kwargs = call_of(op, sample)
+    want = run(op, args, kwargs)
+    out = convert(tuple(want) if isinstance(want, tuple) else want, lambda t: prong.empty(0, dtype=t.dtype))
+    got = _core.functions[op["base_name"]](*args, **kwargs, out=out)
+    assert got is out
+    assert_same(out, want, exact=True)
+
+
+@each_sample
+def test_inplace_form(op, sample):
+    if not op["spelling"]["inplace"]:
+        pytest.skip("no in-place form")
+    args, kwargs = call_of(op, sample)
+    if not args or not isinstance(args[0], prong.Tensor):
+        pytest.skip("the sample does not begin with a tensor")
+    want = run(op, args, kwargs)
+    if want.shape != args[0].shape or not prong.can_cast(want.dtype, args[0].dtype):
+        with pytest.raises(RuntimeError):
+            getattr(args[0].clone(), op["base_name"] + "_")(*args[1:], **kwargs)
+        return
+    target = args[0].clone()
+    version = target._version
+    assert getattr(target, op["base_name"] + "_")(*args[1:], **kwargs) is target
+    assert target._version > version
+    if op["random"]:
+        return
+    assert_same(target, want.to(target.dtype))
+    view = not_contiguous(args[0])
+    getattr(view, op["base_name"] + "_")(*args[1:], **kwargs)
+    assert_same(view, want.to(target.dtype))
+
+
+@each_sample
+def test_arguments_are_left_alone(op, sample):
+    if op["mutates"] >= 0 or op["base_name"] == "batch_norm":  # running statistics are written by design
+        pytest.skip("writes to an argument by design")
+    args, kwargs = call_of(op, sample)
+    before = convert((args, kwargs), lambda t: t.clone())
+    run(op, args, kwargs)
+    assert_same([v for v in flat(list(args)) if isinstance(v, prong.Tensor)],
+                [v for v in flat(list(before[0])) if isinstance(v, prong.Tensor)], exact=True)
+
+
+@each_sample
+def test_cost(op, sample):
+    if not op["has_cost"]:
+        pytest.skip("no cost")
+    args, kwargs = call_of(op, sample)
+    flops, nbytes = _core.op_cost(op["name"], *args, **kwargs)
+    assert flops >= 0 and nbytes >= 0 and math.isfinite(flops + nbytes)
+
+
+def torch_function(torch, op):
+    """PyTorch's counterpart of what the op's spelling says, or None."""
+    name, where = op["base_name"], op["spelling"]
+    if where["nn_functional"] and hasattr(torch.nn.functional, name):
+        return getattr(torch.nn.functional, name)
+    if where["property"]:
+        return lambda tensor: getattr(tensor, name)
+    if where["function"] and hasattr(torch, name):
+        return getattr(torch, name)
+    if where["method"] and hasattr(torch.Tensor, name):
+        return getattr(torch.Tensor, name)
+    return None
+
+
+@pytest.mark.needs_torch
+@each_sample
+def test_agrees_with_pytorch(op, sample):
+    torch = pytest.importorskip("torch")
+    skip_if_random(op)
+    if is_uninitialised(op) or op["family"] == "host":
+        pytest.skip("the result is about memory, not values")
+    call = torch_function(torch, op)
+    if call is None:
+        pytest.skip("PyTorch has no function of that name")
+    args, kwargs = call_of(op, sample)
+
+    def to_torch(tensor):
+        made = torch.from_numpy(to_numpy(tensor).copy())
+        return made.to(torch.bfloat16) if tensor.dtype is prong.bfloat16 else made
+
+    def translate(value):
+        if isinstance(value, prong.dtype):
+            return getattr(torch, repr(value).removeprefix("torch."))
+        return convert(value, to_torch)
+
+    want = call(*map(translate, args), **{k: translate(v) for k, v in kwargs.items()})
+    got = flat(run(op, args, kwargs))
+    want = [w for w in flat(want)]
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        if not isinstance(w, torch.Tensor):
+            assert g == w
+            continue
+        assert repr(g.dtype) == repr(w.dtype)
+        w = w.detach()
+        assert_numbers(to_numpy(g), (w.float() if w.dtype is torch.bfloat16 else w).numpy(),
+                       TOLERANCE.get(g.dtype, (0, 0)))

@@ -42,6 +42,8 @@ class SchemaParser {
     if (accept("=")) {
       a.has_default = true;
       a.default_value = value(*a.type);
+      if (a.fixed_list_size > 0 && a.default_value.is_number())  // int[2] = 1 stands for [1, 1]
+        a.default_value = IValue::list(std::vector<IValue>(static_cast<size_t>(a.fixed_list_size), a.default_value));
     }
     return a;
   }

@@ -101,7 +101,8 @@ void register_whole(Registry& r) {
                     "to(): prong runs on the CPU only, got device '", device.is_string() ? device.to_string() : "", "'");
         return converted(x, dtype.value_or(x.dtype()), copy);
       })
-      .shape([](const TensorMeta& x, const IValue&, const std::optional<DType>& dtype, bool, bool) { return like(x, dtype.value_or(x.dtype)); });
+      .shape([](const TensorMeta& x, const IValue&, const std::optional<DType>& dtype, bool, bool) { return like(x, dtype.value_or(x.dtype)); })
+      .samples({{"t(2, 3), torch.device('cpu')"}, {"t(2), 'cpu', torch.float64"}});
   copy_op(r, "to.other(input: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False) -> Tensor",
           "The tensor in the element type of another.")
       .where(kMethodOnly)

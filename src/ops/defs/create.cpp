@@ -61,16 +61,19 @@ void register_constant(Registry& r, const std::string& name) {
 void register_empty(Registry& r) {
   factory(r, "empty(size: int[], *, dtype: dtype? = None) -> Tensor", "A tensor whose elements are not set.")
       .kernel([](const Dims& size, const OptionalDType& dtype) { return Tensor::empty(size, dtype.value_or(default_dtype())); })
-      .shape([](const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(default_dtype())}; });
+      .shape([](const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(default_dtype())}; })
+      .samples({{"[2, 3]"}, {"[0]"}, {"[2], dtype=torch.int64"}});
   factory(r, "empty_like(input: Tensor, *, dtype: dtype? = None) -> Tensor",
           "A tensor whose elements are not set, with the shape of input.")
       .kernel([](const Tensor& x, const OptionalDType& dtype) { return Tensor::empty(x.sizes(), dtype.value_or(x.dtype())); })
-      .shape([](const TensorMeta& x, const OptionalDType& dtype) { return TensorMeta{x.sizes, dtype.value_or(x.dtype)}; });
+      .shape([](const TensorMeta& x, const OptionalDType& dtype) { return TensorMeta{x.sizes, dtype.value_or(x.dtype)}; })
+      .samples({{"t(2, 3)"}, {"t(0, 3), dtype=torch.int64"}});
   factory(r, "new_empty(input: Tensor, size: int[], *, dtype: dtype? = None) -> Tensor",
           "A tensor whose elements are not set, with the dtype of input.")
       .where(kMethodOnly)
       .kernel([](const Tensor& x, const Dims& size, const OptionalDType& dtype) { return Tensor::empty(size, dtype.value_or(x.dtype())); })
-      .shape([](const TensorMeta& x, const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(x.dtype)}; });
+      .shape([](const TensorMeta& x, const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(x.dtype)}; })
+      .samples({{"t(2, dtype=int64), [3, 0]"}});
   factory(r, "empty_strided(size: int[], stride: int[], *, dtype: dtype? = None) -> Tensor",
           "A tensor whose elements are not set, with the given strides.")
       .kernel([](const Dims& size, const Dims& stride, const OptionalDType& given) {
@@ -80,7 +83,8 @@ void register_empty(Registry& r) {
         for (size_t i = 0; i < size.size(); ++i) reach = size[i] == 0 ? 0 : reach + (reach ? (size[i] - 1) * stride[i] : 0);
         return Tensor::empty(Dims{std::max<int64_t>(reach, 0)}, dtype).as_strided(size, stride, 0);
       })
-      .shape([](const Dims& size, const Dims&, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(default_dtype())}; });
+      .shape([](const Dims& size, const Dims&, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(default_dtype())}; })
+      .samples({{"[2, 3], [1, 2]"}, {"[0, 3], [3, 1]"}});
 }
 
 Tensor full(DimsView size, const Number& value, DType dtype) {

@@ -9,6 +9,7 @@
 #include "runtime/interrupt.h"
 #include "runtime/loop.h"
 #include "runtime/pool.h"
+#include "runtime/task.h"
 
 namespace prong {
 
@@ -61,7 +62,7 @@ void Loop::help_and_leave() {
     uint64_t outer_task = profile::current_task();
     profile::set_current_task(task_);
     {
-      profile::Scope scope(name_, profile::Category::kKernel);
+      profile::Scope scope("parallel_for", profile::Category::kKernel, name_);
       work(false);
     }
     profile::set_current_task(outer_task);
@@ -77,6 +78,8 @@ void Loop::wait_for_helpers() {
     for (int i = 0; i < 16; ++i) spin_pause();
     if (!helpers_.load(std::memory_order_acquire)) return;
   } while (now_ns() < deadline);
+  // A helper may wait for a future in its piece, which needs a worker in the place of this thread.
+  BlockingScope blocking;
   if (!helpers_.fetch_or(kOwnerSleeps, std::memory_order_acq_rel)) return;
   while (helpers_.load(std::memory_order_acquire) != kOwnerSleeps) owner_.park();
 }

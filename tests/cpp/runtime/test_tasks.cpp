@@ -91,6 +91,26 @@ TEST_P(Tasks, BlockedTasksDoNotStopTheOneTheyWaitFor) {
   }
 }
 
+// The same inside pieces of loops: owners of loops then wait for helpers that are blocked.
+TEST_P(Tasks, BlockedPiecesOfLoopsDoNotStopTheOneTheyWaitFor) {
+  for (int round = 0; round < 20; ++round) {
+    auto gate = make_ref<IntFuture>();
+    std::vector<Ref<IntFuture>> futures;
+    for (int i = 0; i < 6; ++i)
+      futures.push_back(fork_call([gate] {
+        parallel_chunks(0, 4, 1, [&](int64_t b, int64_t) {
+          if (b == 3) gate->wait();
+        });
+        return gate->is_done();
+      }));
+    futures.push_back(fork_call([gate] { return gate->try_set_value(1); }));
+    for (auto& f : futures) {
+      f->wait();
+      EXPECT_EQ(f->value(), 1);
+    }
+  }
+}
+
 // A thread that waits inside a task must not take up work that waits for that very task.
 TEST_P(Tasks, AWaitDoesNotBuryWhatOthersNeed) {
   for (int round = 0; round < 20; ++round) {

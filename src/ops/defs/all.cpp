@@ -17,6 +17,7 @@ namespace prong {
   _(norm)                        \
   _(pointwise)                   \
   _(pointwise_math)              \
+  _(random)                      \
   _(rnn)                         \
   _(scatter)                     \
   _(view)

@@ -16,6 +16,8 @@ namespace {
 // weights well, few enough that the sums stay in the third-level cache (10 MB for 1024 hidden units).
 constexpr int64_t kInputRows = 512;
 constexpr int64_t kMostGates = 4;
+// Rows of sums a power of two apart would fight for the same few lines of the cache.
+constexpr int64_t kSkew = 16;
 // Multiply-adds worth a task of their own within a time step; see bench/gemm.cpp.
 constexpr int64_t kStepWork = int64_t{3} << 20;
 
@@ -56,20 +58,11 @@ class Walk {
  public:
   Walk(const RecurrentWeights& weights, const RecurrentCall<float>& call)
       : weights_(weights), call_(call), gates_(gate_count(weights.cell())),
-        padded_(weights.hidden_padded()), columns_(gates_ * padded_),
+        padded_(weights.hidden_padded()), columns_(gates_ * padded_ + kSkew),
         steps_at_once_(std::clamp<int64_t>(kInputRows / std::max<int64_t>(1, call.batch), 1,
-                                           std::max<int64_t>(1, call.steps))),
-        kernels_(&kernels_for(call.batch, weights.w_hidden())) {
-    int64_t block_bytes = std::max(exact_kernels().rows_bytes(kRowBlock, weights.hidden()),
-                                   kernels_->rows_bytes(kRowBlock, weights.hidden()));
-    int64_t last_rows = call.batch % kRowBlock;
-    rows_stride_ = (block_bytes + 63) / 64 * 64;
-    int64_t row_bytes = row_blocks() * rows_stride_;
-    if (call.batch < kRowBlock) {  // a small batch does not pay for a whole block
-      row_bytes = std::max(exact_kernels().rows_bytes(last_rows, weights.hidden()),
-                           kernels_->rows_bytes(last_rows, weights.hidden()));
-    }
-    rows_ = AlignedBuffer(static_cast<size_t>(row_bytes));
+                                           std::max<int64_t>(1, call.steps))) {
+    rows_stride_ = packed_rows_bytes(std::min(kRowBlock, call.batch), weights.hidden());
+    rows_ = AlignedBuffer(static_cast<size_t>(row_blocks() * rows_stride_));
     sums_ = AlignedBuffer(static_cast<size_t>(steps_at_once_ * call.batch * columns_) *
                           sizeof(float));
     h_ = make_state(call.h0);
@@ -139,7 +132,8 @@ class Walk {
     int64_t first = block * kRowBlock, rows = std::min(kRowBlock, call_.batch - first);
     RowSource source{h_.floats(), padded_};
     void* out = packed_rows(block);
-    if (kernels_->pack_rows(rows, weights_.hidden(), source, first, out)) return kernels_;
+    const PanelKernels& best = kernels_for(rows, weights_.w_hidden());
+    if (best.pack_rows(rows, weights_.hidden(), source, first, out)) return &best;
     exact_kernels().pack_rows(rows, weights_.hidden(), source, first, out);
     return &exact_kernels();
   }
@@ -212,8 +206,9 @@ class Walk {
 
   const RecurrentWeights& weights_;
   const RecurrentCall<float>& call_;
-  int64_t gates_, padded_, columns_, steps_at_once_, rows_stride_ = 0;
-  const PanelKernels* kernels_;
+  int64_t gates_, padded_;
+  int64_t columns_;  // floats from row to row of the input products
+  int64_t steps_at_once_, rows_stride_ = 0;
   AlignedBuffer rows_, sums_, h_, c_;
 };
 

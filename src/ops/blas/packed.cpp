@@ -17,9 +17,6 @@ namespace {
 constexpr int64_t kDepthBlock = 1024;
 // Multiply-adds that are worth a task of their own: 15 to 40 us.
 constexpr int64_t kTaskWork = int64_t{3} << 20;
-// With fewer rows the matrix unit idles most of its time, and the product only reads B.
-constexpr int64_t kSplitRows = 8;
-
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 // Columns of a panel from a matrix stored by columns ([n,k]): blocks of 16 of k keep both sides of
@@ -97,7 +94,17 @@ PackedMatrix PackedMatrix::interleaved(int64_t groups, int64_t k, int64_t n, con
 
 const PanelKernels& kernels_for(int64_t m, const PackedMatrix& b) {
   const PanelKernels* split = split_kernels();
-  return split && m >= kSplitRows && b.is_moderate() ? *split : exact_kernels();
+  if (!split || !b.is_moderate()) return exact_kernels();
+  // Measured on 4096 x 1024, in 10 us: the matrix unit takes 45 to read and split B, and 80 for each
+  // 32 rows or part of them; fused multiply-adds take 5 a row (bench/gemm.cpp).
+  int64_t row_pairs = (m + 31) / 32;
+  return 45 + 80 * row_pairs < 5 * m ? *split : exact_kernels();
+}
+
+int64_t packed_rows_bytes(int64_t m, int64_t k) {
+  int64_t bytes = exact_kernels().rows_bytes(m, k);
+  if (split_kernels()) bytes = std::max(bytes, split_kernels()->rows_bytes(m, k));
+  return round_up(bytes, 64);
 }
 
 namespace {
@@ -118,15 +125,14 @@ struct Product {
   int64_t depth(int64_t p) const { return std::min(kDepthBlock, b.k() - p); }
 
   int64_t packed_bytes(int64_t block, int64_t p) const {
-    return std::max(exact_kernels().rows_bytes(rows(block), depth(p)),
-                    kernels_for(m, b).rows_bytes(rows(block), depth(p)));
+    return packed_rows_bytes(rows(block), depth(p));
   }
 
   // Packs a block of A for the best kernel that takes its numbers, and names that kernel.
   const PanelKernels* pack(int64_t block, int64_t p, void* out) const {
     RowSource from = a;
     from.data += p;
-    const PanelKernels* kernels = &kernels_for(m, b);
+    const PanelKernels* kernels = &kernels_for(rows(block), b);
     if (!kernels->pack_rows(rows(block), depth(p), from, block * kRowBlock, out)) {
       kernels = &exact_kernels();
       kernels->pack_rows(rows(block), depth(p), from, block * kRowBlock, out);
@@ -168,7 +174,7 @@ struct Product {
   }
 
   void run_by_panels() const {
-    int64_t stride = round_up(packed_bytes(0, 0), 64), count = row_blocks();
+    int64_t stride = packed_bytes(0, 0), count = row_blocks();
     AlignedBuffer packed(static_cast<size_t>(stride * count));
     const PanelKernels* kernels[kFewBlocks];
     int64_t panel_work = rows(0) * kPanelColumns * std::max<int64_t>(1, depth(0));

@@ -51,7 +51,9 @@ void gemm_packed(int64_t m, const float* a, int64_t lda, const PackedMatrix& b, 
 void gemm_packed(int64_t m, const RowSource& a, const PackedMatrix& b, GemmStart start, float* c,
                  int64_t ldc);
 
-// The kernel of a product of `m` rows at most with `b`: the split one if it may and pays.
+// The kernel for a block of `m` rows with `b`: the split one if it may and pays.
 const PanelKernels& kernels_for(int64_t m, const PackedMatrix& b);
+// Room for m rows packed by any kernel of this machine, a multiple of 64.
+int64_t packed_rows_bytes(int64_t m, int64_t k);
 
 }  // namespace prong::blas

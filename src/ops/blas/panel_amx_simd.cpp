@@ -99,7 +99,7 @@ inline void split_two_rows(const float* rows, char* out) {
   }
 }
 
-// The splitting of one stretch of B, a few rows at a time between the unit's instructions.
+// The splitting of one stretch of B, some pairs of rows at a time between the unit's instructions.
 struct Splitter {
   const float* from = nullptr;
   char* to = nullptr;
@@ -111,11 +111,13 @@ struct Splitter {
     done = 0;
     total = steps * kPanelDepth / 2;
   }
-  inline void advance(int64_t pairs) {
-    for (; pairs > 0 && done < total; --pairs, ++done) {
-      split_two_rows(from, to + done / 16 * kStepBytes + done % 16 * 64);
-      from += 2 * kPanelColumns;
-    }
+  // The next pair; kPairs of them in a row never cross a step of 16 if kPairs divides 16.
+  void split(int64_t ahead) const {
+    split_two_rows(from + (done + ahead) * 2 * kPanelColumns,
+                   to + done / 16 * kStepBytes + (done % 16 + ahead) * 64);
+  }
+  void finish() {
+    for (; done < total; ++done) split(0);
   }
 };
 
@@ -142,28 +144,66 @@ inline void load_right(const char* b, int part) {
   PRONG_TILE_LOAD(7, b + kPartsBytes + part * kTileBytes, int64_t{64});
 }
 
-// 32 of k: all products of parts but the three smallest, in an order with few loads.
-inline void multiply_step(const char* upper, const char* lower, const char* b, Splitter& splitter,
-                          int64_t pairs) {
+// Splits its share of kPairs pairs at the kChance-th of six chances in a step.
+template <int kPairs, int kChance>
+inline void split_share(const Splitter& splitter) {
+  for (int i = kPairs * kChance / 6; i < kPairs * (kChance + 1) / 6; ++i) splitter.split(i);
+}
+
+// 32 of k: all products of parts but the three smallest, in an order with few loads. Meanwhile kPairs
+// pairs of rows of what comes next are split.
+template <int kPairs>
+inline void multiply_step(const char* upper, const char* lower, const char* b,
+                          Splitter& splitter) {
   load_left(upper, lower, 0);
   load_right(b, 0);
   PRONG_MULTIPLY_2X2;  // high x high
-  splitter.advance(pairs);
+  split_share<kPairs, 0>(splitter);
   load_right(b, 2);
   PRONG_MULTIPLY_2X2;  // high x low
-  splitter.advance(pairs);
+  split_share<kPairs, 1>(splitter);
   load_right(b, 1);
   PRONG_MULTIPLY_2X2;  // high x middle
-  splitter.advance(pairs);
+  split_share<kPairs, 2>(splitter);
   load_left(upper, lower, 1);
   PRONG_MULTIPLY_2X2;  // middle x middle
-  splitter.advance(pairs);
+  split_share<kPairs, 3>(splitter);
   load_right(b, 0);
   PRONG_MULTIPLY_2X2;  // middle x high
-  splitter.advance(pairs);
+  split_share<kPairs, 4>(splitter);
   load_left(upper, lower, 2);
   PRONG_MULTIPLY_2X2;  // low x high
-  splitter.advance(pairs);
+  split_share<kPairs, 5>(splitter);
+  splitter.done += kPairs;
+}
+
+// The steps of one stretch for two tiles of rows.
+template <int kPairs>
+void multiply_steps(const char* upper, const char* lower, const char* b, int64_t steps,
+                    Splitter& splitter) {
+  Splitter here = splitter;  // in registers
+  for (int64_t s = 0; s < steps; ++s) {
+    if (kPairs > 0 && here.done < here.total) {
+      multiply_step<kPairs>(upper, lower, b, here);
+    } else {
+      multiply_step<0>(upper, lower, b, here);
+    }
+    upper += kPartsBytes;
+    lower += kPartsBytes;
+    b += kStepBytes;
+  }
+  splitter = here;
+}
+
+using MultiplySteps = void (*)(const char*, const char*, const char*, int64_t, Splitter&);
+// The one that splits `pairs` pairs in `steps` steps, or a little faster.
+MultiplySteps pick_share(int64_t pairs, int64_t steps) {
+  if (pairs == 0) return multiply_steps<0>;
+  if (pairs <= steps) return multiply_steps<1>;
+  if (pairs <= 2 * steps) return multiply_steps<2>;
+  if (pairs <= 4 * steps) return multiply_steps<4>;
+  if (pairs <= 8 * steps) return multiply_steps<8>;
+  return multiply_steps<16>;
 }
 
 struct alignas(64) TileShapes {
@@ -172,43 +212,63 @@ struct alignas(64) TileShapes {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// A 32 x 32 piece of the sums in memory, or `aside` where the result has fewer rows or columns.
-struct Sums {
-  float* aside;
-  int64_t rows, columns;
-  bool is_whole() const { return rows == 2 * kTileRows && columns == kPanelColumns; }
+void load_sums(const float* from, int64_t stride) {
+  int64_t bytes = stride * 4;
+  PRONG_TILE_LOAD(0, from, bytes);
+  PRONG_TILE_LOAD(1, from + 16, bytes);
+  PRONG_TILE_LOAD(2, from + 16 * stride, bytes);
+  PRONG_TILE_LOAD(3, from + 16 * stride + 16, bytes);
+}
+void store_sums(float* to, int64_t stride) {
+  int64_t bytes = stride * 4;
+  PRONG_TILE_STORE(0, to, bytes);
+  PRONG_TILE_STORE(1, to + 16, bytes);
+  PRONG_TILE_STORE(2, to + 16 * stride, bytes);
+  PRONG_TILE_STORE(3, to + 16 * stride + 16, bytes);
+}
+void zero_sums() {
+  asm volatile("tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3" ::);
+}
+void copy_rows(int64_t rows, int64_t columns, const float* from, int64_t from_stride, float* to,
+               int64_t to_stride) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to[i * to_stride + j] = from[i * from_stride + j];
+  }
+}
 
-  void load(const float* from, int64_t stride) const {
-    if (!from) {
-      asm volatile("tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3" ::);
-      return;
+// A 32 x 32 piece of the result. Between stretches its sums lie in `aside`, since rows of the result
+// are often a power of two apart and would fight for the same few lines of the cache.
+struct Piece {
+  const PanelProduct& x;
+  float* aside;  // 32 x 32
+  int64_t row, column;
+
+  int64_t rows() const { return smaller(2 * kTileRows, x.m - row); }
+  int64_t columns() const { return smaller(kPanelColumns, x.columns - column); }
+  bool is_whole() const { return rows() == 2 * kTileRows && columns() == kPanelColumns; }
+
+  void begin(bool is_first) const {
+    const float* init = x.init ? x.init + row * x.init_stride + column : nullptr;
+    if (!is_first) {
+      load_sums(aside, kPanelColumns);
+    } else if (!init) {
+      zero_sums();
+    } else if (is_whole()) {
+      load_sums(init, x.init_stride);
+    } else {
+      copy_rows(rows(), columns(), init, x.init_stride, aside, kPanelColumns);
+      load_sums(aside, kPanelColumns);
     }
-    if (!is_whole()) {
-      for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < columns; ++j) aside[i * kPanelColumns + j] = from[i * stride + j];
-      }
-      from = aside;
-      stride = kPanelColumns;
-    }
-    int64_t bytes = stride * 4;
-    PRONG_TILE_LOAD(0, from, bytes);
-    PRONG_TILE_LOAD(1, from + 16, bytes);
-    PRONG_TILE_LOAD(2, from + 16 * stride, bytes);
-    PRONG_TILE_LOAD(3, from + 16 * stride + 16, bytes);
   }
 
-  void store(float* to, int64_t stride) const {
-    float* target = is_whole() ? to : aside;
-    int64_t target_stride = is_whole() ? stride : kPanelColumns;
-    int64_t bytes = target_stride * 4;
-    PRONG_TILE_STORE(0, target, bytes);
-    PRONG_TILE_STORE(1, target + 16, bytes);
-    PRONG_TILE_STORE(2, target + 16 * target_stride, bytes);
-    PRONG_TILE_STORE(3, target + 16 * target_stride + 16, bytes);
-    if (is_whole()) return;
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) to[i * stride + j] = aside[i * kPanelColumns + j];
+  void end(bool is_last) const {
+    float* out = x.out + row * x.out_stride + column;
+    if (is_last && is_whole()) {
+      store_sums(out, x.out_stride);
+      return;
     }
+    store_sums(aside, kPanelColumns);
+    if (is_last) copy_rows(rows(), columns(), aside, kPanelColumns, out, x.out_stride);
   }
 };
 
@@ -242,7 +302,7 @@ void copy_init(const PanelProduct& x) {
 void multiply(const PanelProduct& x) {
   if (x.k == 0) return copy_init(x);
   alignas(64) char split[2][kSteps * kStepBytes];
-  alignas(64) float aside[2 * kTileRows * kPanelColumns] = {};
+  alignas(64) float aside[blas::kRowBlock * kPanelColumns] = {};  // a piece each 32 rows
   char *current = split[0], *next = split[1];
   TileShapes shapes;
   asm volatile("ldtilecfg %0" ::"m"(shapes));
@@ -251,32 +311,23 @@ void multiply(const PanelProduct& x) {
   Splitter splitter;
   Stretches here(x), ahead(x);
   splitter.begin(ahead.rows(), ahead.steps(), current);
-  splitter.advance(splitter.total);
+  splitter.finish();
   for (; !here.at_end(); here.next()) {
     int64_t steps = here.steps();
     ahead.next();
     splitter.total = splitter.done = 0;
     if (!ahead.at_end()) splitter.begin(ahead.rows(), ahead.steps(), next);
-    // Six chances a step to split a few pairs of rows.
-    int64_t chances = 6 * row_pairs * steps, pairs = (splitter.total + chances - 1) / chances;
+    MultiplySteps multiply_steps = pick_share(splitter.total, row_pairs * steps);
     for (int64_t r = 0; r < row_pairs; ++r) {
       int64_t row = r * 2 * kTileRows;
-      Sums sums{aside, smaller(2 * kTileRows, x.m - row), smaller(kPanelColumns, x.columns - here.column)};
-      float* out = x.out + row * x.out_stride + here.column;
-      if (here.step > 0) {
-        sums.load(out, x.out_stride);
-      } else {
-        sums.load(x.init ? x.init + row * x.init_stride + here.column : nullptr, x.init_stride);
-      }
+      Piece piece{x, aside + row * kPanelColumns, row, here.column};
+      piece.begin(here.step == 0);
       const char* upper = static_cast<const char*>(x.rows) + 2 * r * row_bytes +
                           here.step * kPartsBytes;
-      for (int64_t s = 0; s < steps; ++s) {
-        multiply_step(upper + s * kPartsBytes, upper + row_bytes + s * kPartsBytes,
-                      current + s * kStepBytes, splitter, pairs);
-      }
-      sums.store(out, x.out_stride);
+      multiply_steps(upper, upper + row_bytes, current, steps, splitter);
+      piece.end(here.step + steps == steps_of(x.k));
     }
-    splitter.advance(splitter.total);
+    splitter.finish();
     char* free = current;
     current = next;
     next = free;

@@ -14,7 +14,7 @@ namespace prong::blas {
 
 constexpr int64_t kPanelColumns = 32;
 constexpr int64_t kPanelDepth = 32;  // k is padded to a multiple of this
-constexpr int64_t kRowBlock = 128;   // the most rows a packed block of A should have
+constexpr int64_t kRowBlock = 128;   // the most rows a packed block of A may have
 
 // Rows of A as they lie: row r begins at (r / inner) * outer_stride + (r % inner) * stride.
 struct RowSource {

@@ -1,14 +1,16 @@
-// Float and double products: a fixed grid of tiles over C, each one call of OpenBLAS' single-threaded
-// kernels. Called through gemm.h. The grid depends on the sizes only, so that results do not depend
-// on the number of threads.
+// Float and double products. Called through gemm.h. Floats of some size go to our own panel kernels
+// (packed.h), everything else to OpenBLAS' single-threaded kernels, one call a tile of a fixed grid
+// over C. Both cut C by its sizes only, so that results do not depend on the number of threads.
 #include "ops/blas/gemm.h"
 
 #include <cblas.h>
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "base/error.h"
+#include "ops/blas/packed.h"
 #include "runtime/parallel.h"
 
 namespace prong::blas {
@@ -91,6 +93,56 @@ Grid make_grid(int64_t m, int64_t n, int64_t k) {
   return grid;
 }
 
+// Packing B for one product pays from about here on (bench/gemm.cpp): enough rows to use the packed
+// panels, and enough columns to fill them.
+bool pays_to_pack(int64_t m, int64_t n, int64_t k) {
+  return m >= 24 && n >= 48 && k >= 32 && m * n * k >= (int64_t{1} << 19);
+}
+
+// Our own kernels on panels of B that are packed for this product, a stretch of columns at a time:
+// few rows read a stretch from the second-level cache right after it was packed, many rows are worth
+// one packing of up to 16 MB.
+struct PanelGemm {
+  bool trans_a, trans_b;
+  int64_t m, n, k;
+  float alpha;
+  const float* a;
+  int64_t lda;
+  const float* b;
+  int64_t ldb;
+  float beta;
+  float* c;
+  int64_t ldc;
+
+  int64_t stretch() const {
+    int64_t floats = m <= 2 * kRowBlock ? int64_t{1} << 18 : int64_t{1} << 22;
+    return std::max<int64_t>(1, floats / (k * kPanelColumns)) * kPanelColumns;
+  }
+
+  void run_stretch(int64_t column) const {
+    PackedMatrix panels(trans_b, k, std::min(stretch(), n - column),
+                        b + (trans_b ? column * ldb : column), ldb, alpha);
+    GemmStart start;
+    start.accumulate = beta != 0.0f;
+    if (trans_a) {
+      gemm_packed_transposed(m, a, lda, panels, start, c + column, ldc);
+    } else {
+      gemm_packed(m, a, lda, panels, start, c + column, ldc);
+    }
+  }
+
+  void run() const {
+    if (beta != 0.0f && beta != 1.0f) {
+      parallel_for(0, m, std::max<int64_t>(1, 65536 / n), [&](int64_t begin, int64_t end) {
+        scale(end - begin, n, beta, c + begin * ldc, ldc);
+      });
+    }
+    parallel_for(0, pieces(n, stretch()), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) run_stretch(i * stretch());
+    });
+  }
+};
+
 template <class T>
 void gemm_impl(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, int64_t k, T alpha,
                const T* a, const int64_t* offsets_a, int64_t lda, const T* b,
@@ -101,6 +153,19 @@ void gemm_impl(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, 
   if (k <= 0 || alpha == T(0)) {
     for (int64_t i = 0; i < batch; ++i) scale(m, n, beta, c + at(offsets_c, i), ldc);
     return;
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (pays_to_pack(m, n, k)) {
+      parallel_for(0, batch, std::max<int64_t>(1, kParallelWork / (m * n * k)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) {
+                       PanelGemm{trans_a, trans_b, m, n, k, alpha, a + at(offsets_a, i), lda,
+                                 b + at(offsets_b, i), ldb, beta, c + at(offsets_c, i), ldc}
+                           .run();
+                     }
+                   });
+      return;
+    }
   }
   use_one_blas_thread();
   PRONG_CHECK(k <= std::numeric_limits<int>::max(), kRuntime, "matmul: the inner size ", k,

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
+#include "ops/blas/move_kernels.h"
 #include "runtime/parallel.h"
 
 namespace prong::blas {
@@ -18,17 +18,6 @@ constexpr int64_t kDepthBlock = 1024;
 // Multiply-adds that are worth a task of their own: 15 to 40 us.
 constexpr int64_t kTaskWork = int64_t{3} << 20;
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
-
-// Columns of a panel from a matrix stored by columns ([n,k]): blocks of 16 of k keep both sides of
-// the transposition in cache.
-void transpose_panel(int64_t k, int64_t columns, const float* b, int64_t ldb, float* out) {
-  for (int64_t p0 = 0; p0 < k; p0 += 16) {
-    int64_t p1 = std::min(k, p0 + 16);
-    for (int64_t j = 0; j < columns; ++j) {
-      for (int64_t p = p0; p < p1; ++p) out[p * kPanelColumns + j] = b[j * ldb + p];
-    }
-  }
-}
 
 }  // namespace
 
@@ -42,37 +31,34 @@ void PackedMatrix::allocate(int64_t k, int64_t n) {
 }
 
 void PackedMatrix::pack_panel(int64_t index, bool transposed, int64_t columns, const float* b,
-                              int64_t ldb) {
+                              int64_t ldb, float scale) {
   float* out = buffer_.floats() + index * panel_floats();
-  std::fill(out, out + panel_floats(), 0.0f);
+  if (columns < kPanelColumns) {
+    std::fill(out, out + panel_floats(), 0.0f);
+  } else {
+    std::fill(out + k_ * kPanelColumns, out + panel_floats(), 0.0f);
+  }
   if (transposed) {
-    transpose_panel(k_, columns, b, ldb, out);
+    move_kernels().transpose(columns, k_, b, ldb, out, kPanelColumns);
   } else {
     for (int64_t p = 0; p < k_; ++p) {
       std::memcpy(out + p * kPanelColumns, b + p * ldb, static_cast<size_t>(columns) * sizeof(float));
     }
   }
-  float largest[kPanelColumns] = {};
-  bool finite = true;
-  for (int64_t p = 0; p < k_; ++p) {
-    for (int64_t j = 0; j < kPanelColumns; ++j) {
-      float x = std::fabs(out[p * kPanelColumns + j]);
-      finite &= x <= 0x1p100f;  // false for NaN too
-      largest[j] = std::max(largest[j], x);
-    }
+  if (!move_kernels().finish_panel(k_, scale, out)) {
+    std::atomic_ref<bool>(is_moderate_).store(false, std::memory_order_relaxed);
   }
-  bool all_moderate = finite && std::all_of(largest, largest + kPanelColumns, blas::is_moderate);
-  if (!all_moderate) std::atomic_ref<bool>(is_moderate_).store(false, std::memory_order_relaxed);
 }
 
-PackedMatrix::PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b, int64_t ldb) {
+PackedMatrix::PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b, int64_t ldb,
+                           float scale) {
   allocate(k, n);
   int64_t panels = round_up(n, kPanelColumns) / kPanelColumns;
   parallel_for(0, panels, 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t column = i * kPanelColumns;
       pack_panel(i, transposed, std::min(kPanelColumns, n - column),
-                 b + (transposed ? column * ldb : column), ldb);
+                 b + (transposed ? column * ldb : column), ldb, scale);
     }
   });
 }
@@ -86,7 +72,7 @@ PackedMatrix PackedMatrix::interleaved(int64_t groups, int64_t k, int64_t n, con
     for (int64_t i = begin; i < end; ++i) {
       int64_t column = i / groups * kPanelColumns, group = i % groups;
       packed.pack_panel(i, true, std::min(kPanelColumns, n - column),
-                        b + (group * n + column) * ldb, ldb);
+                        b + (group * n + column) * ldb, ldb, 1.0f);
     }
   });
   return packed;
@@ -113,7 +99,8 @@ namespace {
 // number of threads; tasks take row blocks whole or share their panels.
 struct Product {
   int64_t m;
-  const RowSource& a;
+  RowSource a;
+  bool is_a_transposed;  // a.data is [k,m], rows a.stride apart
   const PackedMatrix& b;
   GemmStart start;
   float* c;
@@ -130,12 +117,22 @@ struct Product {
 
   // Packs a block of A for the best kernel that takes its numbers, and names that kernel.
   const PanelKernels* pack(int64_t block, int64_t p, void* out) const {
+    int64_t first = block * kRowBlock;
     RowSource from = a;
-    from.data += p;
+    AlignedBuffer turned;
+    if (is_a_transposed) {
+      turned = AlignedBuffer(static_cast<size_t>(rows(block) * depth(p)) * sizeof(float));
+      move_kernels().transpose(depth(p), rows(block), a.data + p * a.stride + first, a.stride,
+                               turned.floats(), depth(p));
+      from = RowSource{turned.floats(), depth(p)};
+      first = 0;
+    } else {
+      from.data += p;
+    }
     const PanelKernels* kernels = &kernels_for(rows(block), b);
-    if (!kernels->pack_rows(rows(block), depth(p), from, block * kRowBlock, out)) {
+    if (!kernels->pack_rows(rows(block), depth(p), from, first, out)) {
       kernels = &exact_kernels();
-      kernels->pack_rows(rows(block), depth(p), from, block * kRowBlock, out);
+      kernels->pack_rows(rows(block), depth(p), from, first, out);
     }
     return kernels;
   }
@@ -213,12 +210,18 @@ struct Product {
 void gemm_packed(int64_t m, const RowSource& a, const PackedMatrix& b, GemmStart start, float* c,
                  int64_t ldc) {
   PRONG_ASSERT(!(start.bias && start.accumulate), "gemm_packed starts with one of both");
-  Product{m, a, b, start, c, ldc}.run();
+  Product{m, a, false, b, start, c, ldc}.run();
 }
 
 void gemm_packed(int64_t m, const float* a, int64_t lda, const PackedMatrix& b, GemmStart start,
                  float* c, int64_t ldc) {
   gemm_packed(m, RowSource{a, lda}, b, start, c, ldc);
+}
+
+void gemm_packed_transposed(int64_t m, const float* a, int64_t lda, const PackedMatrix& b,
+                            GemmStart start, float* c, int64_t ldc) {
+  PRONG_ASSERT(!(start.bias && start.accumulate), "gemm_packed starts with one of both");
+  Product{m, RowSource{a, lda}, true, b, start, c, ldc}.run();
 }
 
 }  // namespace prong::blas

@@ -13,8 +13,9 @@ namespace prong::blas {
 class PackedMatrix {
  public:
   PackedMatrix() = default;  // 0 x 0
-  // op(B) with B as stored: [k,n], or [n,k] if `transposed` (a Linear layer's weight).
-  PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b, int64_t ldb);
+  // scale * op(B) with B as stored: [k,n], or [n,k] if `transposed` (a Linear layer's weight).
+  PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b, int64_t ldb,
+               float scale = 1.0f);
   // `groups` matrices below each other, b[groups * n, k], transposed: the weights of a recurrent
   // layer's gates. Columns are regrouped so that panel groups * i + g holds columns 32i .. 32i+31 of
   // matrix g; each matrix is filled up with zero columns to a multiple of 32.
@@ -29,7 +30,8 @@ class PackedMatrix {
   size_t bytes() const { return buffer_.bytes(); }
 
  private:
-  void pack_panel(int64_t index, bool transposed, int64_t columns, const float* b, int64_t ldb);
+  void pack_panel(int64_t index, bool transposed, int64_t columns, const float* b, int64_t ldb,
+                  float scale);
   void allocate(int64_t k, int64_t n);
 
   int64_t k_ = 0, n_ = 0;
@@ -50,6 +52,10 @@ void gemm_packed(int64_t m, const float* a, int64_t lda, const PackedMatrix& b, 
 // The same with rows of A that do not lie at one distance.
 void gemm_packed(int64_t m, const RowSource& a, const PackedMatrix& b, GemmStart start, float* c,
                  int64_t ldc);
+
+// The same with A as stored: [k,m], rows lda apart.
+void gemm_packed_transposed(int64_t m, const float* a, int64_t lda, const PackedMatrix& b,
+                            GemmStart start, float* c, int64_t ldc);
 
 // The kernel for a block of `m` rows with `b`: the split one if it may and pays.
 const PanelKernels& kernels_for(int64_t m, const PackedMatrix& b);

@@ -1,5 +1,7 @@
-// The choice of kernels for this machine. Called through panel_kernels.h and gate_kernels.h.
+// The choice of kernels for this machine. Called through panel_kernels.h,
+// gate_kernels.h and move_kernels.h.
 #include "ops/blas/gate_kernels.h"
+#include "ops/blas/move_kernels.h"
 #include "ops/blas/panel_kernels.h"
 
 #if defined(__x86_64__)
@@ -52,7 +54,13 @@ const GateKernels& gate_kernels() {
   static const GateKernels& chosen = has_v4() ? v4::gate_kernels() : v3::gate_kernels();
   return chosen;
 }
+
+const MoveKernels& move_kernels() {
+  static const MoveKernels& chosen = has_v4() ? v4::move_kernels() : v3::move_kernels();
+  return chosen;
+}
 #else
+const MoveKernels& move_kernels() { return generic::move_kernels(); }
 const GateKernels& gate_kernels() { return generic::gate_kernels(); }
 const PanelKernels& exact_kernels() { return generic::fma_kernels(); }
 const PanelKernels* split_kernels() { return nullptr; }

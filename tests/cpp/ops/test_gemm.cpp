@@ -81,6 +81,9 @@ TEST(Gemm, DoubleAgainstLoops) { check_sizes<double>(); }
 TEST(Gemm, BigEnoughForManyTiles) {
   check<float>(false, true, 300, 700, 90, 1.0f, 1.0f);
   check<double>(true, false, 300, 700, 90, 1.0, 0.0);
+  check<float>(true, false, 270, 130, 70, 2.0f, 0.5f);
+  check<float>(true, true, 40, 100, 1100, 1.0f, 0.0f);
+  check<float>(false, false, 33, 9000, 60, -1.0f, 1.0f);  // several stretches of columns
 }
 
 TEST(Gemm, ZeroSizes) {

@@ -25,4 +25,5 @@ NB_MODULE(_core, m) {
   bind_settings(m);
   bind_dtype_rules(m);
   bind_registry(m);
+  bind_profiler(m);
 }

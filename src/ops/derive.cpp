@@ -1,8 +1,65 @@
-// What every op gets without writing it: in-place forms of pointwise ops, default shape rules and costs.
+// What every op gets without writing it: the in-place forms. Called once, after all families are registered.
+#include "ops/kernels/pointwise.h"
 #include "ops/op_def.h"
 
 namespace prong {
 
-void Registry::derive() {}
+namespace {
+
+// The in-place form of an op that has no loops of its own for it: computed beside, checked, then copied.
+IValue run_beside(const OpDef& base, std::span<const IValue> args) {
+  const Tensor target = args[0].to_tensor();
+  const Tensor result = base.kernel()(base, args).to_tensor();
+  PRONG_CHECK(result.sizes() == target.sizes(), kRuntime, "output with shape ", target.sizes(),
+              " doesn't match the broadcast shape ", result.sizes());
+  PRONG_CHECK(can_cast(result.dtype(), target.dtype()), kRuntime, "result type ", result.dtype(),
+              " can't be cast to the desired output type ", target.dtype());
+  copy_into(target, result);
+  target.bump_version();
+  return args[0];
+}
+
+IValue run_derived(const OpDef& op, std::span<const IValue> args) {
+  const OpDef& base = *op.inplace_of();
+  return base.pointwise() ? run_inplace(base, args) : run_beside(base, args);
+}
+
+IValue first_meta(const OpDef&, std::span<const IValue> args) { return IValue(meta_from(args[0])); }
+
+std::string inplace_schema(const OpDef& base) {
+  const std::string text = base.schema().str();
+  std::string name = base.name();
+  name.insert(base.base_name().size(), "_");
+  return name + text.substr(base.name().size());
+}
+
+}  // namespace
+
+void Registry::derive() {
+  const size_t written = ops_.size();  // derived ones have no in-place forms themselves
+  for (size_t i = 0; i < written; ++i) {
+    const OpDef& base = *ops_[i];
+    if (!base.spelling().inplace) continue;
+    const auto& arguments = base.schema().arguments;
+    PRONG_ASSERT(!arguments.empty() && arguments[0].type->is(TypeKind::kTensor) && base.schema().results.size() == 1 &&
+                     base.schema().results[0]->is(TypeKind::kTensor),
+                 base.name(), " cannot have an in-place form: its first argument and its result are no tensors");
+    OpDef& op = add(inplace_schema(base));
+    Spelling where = base.spelling();
+    where.inplace = false;
+    for (std::string& alias : where.aliases) alias += "_";
+    op.doc(cat("In place: ", base.doc()))
+        .family(base.family())
+        .where(std::move(where))
+        .boxed_kernel(&run_derived)
+        .boxed_shape(&first_meta)
+        .cost(base.cost())
+        .mutates(0)
+        .no_grad(base.no_grad_reason().empty() ? "as the op that it is the in-place form of" : base.no_grad_reason())
+        .no_vmap(base.no_vmap_reason());
+    if (base.is_random()) op.random();
+    op.inplace_of_ = &base;
+  }
+}
 
 }  // namespace prong

@@ -17,7 +17,7 @@ def missing(op: dict) -> list[str]:
         lacks.append("kernel")
     if not op["has_shape"] and not op["dynamic_shape"]:
         lacks.append("shape rule, or dynamic_shape with the reason")
-    if not op["samples"]:
+    if not op["samples"] and not op["inplace_of"]:  # in-place forms run on the samples of their op
         lacks.append("samples")
     if op["family"] != "host":
         if not op["no_grad"] and not op["not_differentiable"]:

@@ -42,11 +42,12 @@ setup: $(VENV)/.editable
 	  echo "make setup: pre-commit is not installed as a hook (see above); make lint does its work"; fi
 
 build: $(VENV)/.editable
-	@cmake --build $(BUILD) -j $(JOBS) --target _core $(TESTS)
+	@cmake --build $(BUILD) -j $(JOBS) --target _core $(CPP)
 	@cmake --install $(BUILD) --component python --prefix $(BUILD)/install/platlib >/dev/null
 
-# Only the targets that run C++ tests build them.
-test test-all ir: TESTS := prong_tests
+# Only the targets that run C++ programs build them.
+test test-all ir: CPP := prong_tests
+bench: CPP := prong_benches
 demo: build
 	$(PY) examples/demo.py
 
@@ -57,7 +58,7 @@ test-all: build
 	@$(PY) tools/run_tests.py --build $(BUILD) --jobs $(JOBS) --all $(if $(T),--only '$(T)')
 
 bench: build
-	@$(PY) tools/run_bench.py $(if $(B),--only '$(B)')
+	@$(PY) tools/run_bench.py --build $(BUILD) $(if $(B),--only '$(B)')
 
 # Rewrites the golden files under tests/ir; git diff shows what changed, for a person to judge.
 ir: build

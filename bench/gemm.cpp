@@ -1,10 +1,10 @@
 // How fast matrix products and recurrent layers are, in GFLOP/s. Run by gemm.py, which prints ratios
-// to PyTorch, or by hand: bench_gemm [threads] [name]. One line a case: name, seconds (the best).
+// to PyTorch, or by hand: bench_gemm [threads] [part of a name]. One line a case.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "ops/blas/gate_kernels.h"
@@ -123,7 +123,7 @@ struct Net {
   }
 };
 
-void recurrent(int threads) {
+void recurrent() {
   auto x = random_floats(Net::kSteps * Net::kBatch * Net::kWidth);
   std::vector<Net> nets(8);
   measure("lstm", Net::kFlops, [&] { nets[0].run(x.data(), false); });
@@ -135,7 +135,6 @@ void recurrent(int threads) {
       for (int64_t i = begin; i < end; ++i) nets[i].run(x.data(), i & 1);
     });
   });
-  (void)threads;
 }
 
 }  // namespace
@@ -150,5 +149,5 @@ int main(int argc, char** argv) {
   prong::blas::plain_products();
   prong::blas::packed_products();
   prong::blas::gates_alone();
-  prong::blas::recurrent(threads);
+  prong::blas::recurrent();
 }

@@ -42,12 +42,12 @@ setup: $(VENV)/.editable
 	  echo "make setup: pre-commit is not installed as a hook (see above); make lint does its work"; fi
 
 build: $(VENV)/.editable
-	@cmake --build $(BUILD) -j $(JOBS) --target _core $(CPP)
+	@cmake --build $(BUILD) -j $(JOBS) --target _core $(CPP_TARGETS)
 	@cmake --install $(BUILD) --component python --prefix $(BUILD)/install/platlib >/dev/null
 
 # Only the targets that run C++ programs build them.
-test test-all ir: CPP := prong_tests
-bench: CPP := prong_benches
+test test-all ir: CPP_TARGETS := prong_tests
+bench: CPP_TARGETS := prong_benches
 demo: build
 	$(PY) examples/demo.py
 

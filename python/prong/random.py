@@ -1,14 +1,24 @@
 """torch.random: seeds and generators, with PyTorch's own CPU numbers."""
 
-from prong import _core
+from contextlib import contextmanager
 
-Generator = getattr(_core, "Generator", None)
-default_generator = getattr(_core, "default_generator", None)
+from prong._core import Generator, default_generator
+
+__all__ = [
+    "Generator",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 
 def manual_seed(seed: int):
     """Seeds the default generator and gives it."""
-    return default_generator.manual_seed(int(seed))
+    return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
@@ -29,3 +39,14 @@ def get_rng_state():
 def set_rng_state(new_state) -> None:
     """Puts the default generator into a state of get_rng_state."""
     default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices=None, enabled=True, **ignored):
+    """Puts the default generator's state back at the end of the with block."""
+    state = get_rng_state() if enabled else None
+    try:
+        yield
+    finally:
+        if state is not None:
+            set_rng_state(state)

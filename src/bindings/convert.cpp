@@ -185,6 +185,8 @@ PyObject* dict_to_python(const DictBox& box) {
 
 PyObject* object_to_python(ObjectBase* object) {
   if (auto* box = dynamic_cast<PyObjectBox*>(object)) return Py_NewRef(box->get());
+  if (converters().generator_to_python)
+    if (PyObject* made = converters().generator_to_python(object)) return made;
   if (converters().object_to_python)
     if (PyObject* made = converters().object_to_python(object)) return made;
   if (PyErr_Occurred()) throw PythonError();

@@ -48,6 +48,7 @@ struct Converters {
   PyObject* (*object_to_python)(ObjectBase* object) = nullptr;
   bool (*class_from_python)(PyObject* object, const Type& type, IValue* out) = nullptr;
   bool (*generator_from_python)(PyObject* object, IValue* out) = nullptr;
+  PyObject* (*generator_to_python)(ObjectBase* object) = nullptr;  // null: no generator
 };
 Converters& converters();
 

@@ -24,6 +24,7 @@ NB_MODULE(_core, m) {
   }
   bind_settings(m);
   bind_dtype_rules(m);
+  bind_generator(m);
   bind_registry(m);
   bind_profiler(m);
 }

@@ -11,6 +11,8 @@
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
 #include "eager/dispatch.h"
+#include "ops/kernels/pointwise.h"
+#include "profile/profile.h"
 
 namespace prong::python {
 
@@ -47,7 +49,22 @@ bool is_tiny(const OpDef& op, std::span<const IValue> args) {
   return n < kTinyElements;
 }
 
+// out= of a pointwise op: its loops write there, and no result is made beside it.
+bool writes_directly(const OpDef& op, PyObject* out) {
+  return op.pointwise() && is_tensor(out) && !impl_of(out)->requires_grad &&
+         context()[ContextWord::kInterceptor] == 0;
+}
+
 PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Extras& extras) {
+  if (extras.out && writes_directly(*signature.op, extras.out)) {
+    const Tensor out = tensor_of(extras.out);
+    {
+      WithoutGil released;
+      profile::Scope scope(signature.op->trace_name(), profile::Category::kOp);
+      run_out(*signature.op, arguments.values(), out);
+    }
+    return Py_NewRef(extras.out);
+  }
   IValue result = run_op(*signature.op, arguments.values());
   if (extras.requires_grad) require_grad(result);
   if (extras.out) return store_out(*signature.op, result, extras.out);

@@ -11,7 +11,9 @@ VENV := .venv
 BUILD := build/dev
 PY := $(VENV)/bin/python
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
-# The build below is the one that an import would start: tests need not look again each.
+# The package is imported from its sources, with the module that the build puts there: what is run
+# below was built just before, so that no import need look again.
+export PYTHONPATH := $(CURDIR)/python
 export SKBUILD_EDITABLE_SKIP := $(CURDIR)/$(BUILD)
 CCACHE := $(shell command -v ccache)
 ifneq ($(CCACHE),)
@@ -34,7 +36,7 @@ $(VENV)/.packages: pyproject.toml tools/requirements.py tools/system_packages.sh
 $(VENV)/.editable: $(VENV)/.packages
 	$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e . \
 	  -C build-dir=$(BUILD) -C editable.rebuild=true -C editable.verbose=false \
-	  -C cmake.define.PRONG_TESTS=ON
+	  -C cmake.define.PRONG_TESTS=ON -C cmake.define.PRONG_INPLACE=ON
 	touch $@
 
 setup: $(VENV)/.editable
@@ -43,7 +45,6 @@ setup: $(VENV)/.editable
 
 build: $(VENV)/.editable
 	@cmake --build $(BUILD) -j $(JOBS) --target _core $(CPP_TARGETS)
-	@cmake --install $(BUILD) --component python --prefix $(BUILD)/install/platlib >/dev/null
 
 # Only the targets that run C++ programs build them.
 test test-all ir: CPP_TARGETS := prong_tests

@@ -24,6 +24,14 @@ Tensor index_tensor(PyObject* item) {
 
 bool is_mask(const Tensor& t) { return t.dtype() == DType::kBool || t.dtype() == DType::kUInt8; }
 
+// One slice along dim, without it, with the message of an index expression.
+IValue select(const Tensor& t, int64_t dim, int64_t index) {
+  const int64_t size = t.size(dim);
+  PRONG_CHECK(index >= -size && index < size, kIndex, "index ", index, " is out of bounds for dimension ", dim,
+              " with size ", size);
+  return run_named("select", t, dim, index);
+}
+
 // What one index expression does, applied from left to right.
 class Indexing {
  public:
@@ -100,7 +108,7 @@ class Indexing {
         Owned whole(checked(PyNumber_Index(object)));
         try_to_ivalue(whole.get(), *Type::int_(), &i);
       }
-      set(run_named("select", result_, dim_, i));
+      set(select(result_, dim_, i.to_int()));
     }
   }
 
@@ -118,7 +126,7 @@ class Indexing {
 
   void apply_tensor(const Tensor& t) {
     if (t.rank() == 0 && !is_floating(t.dtype())) {
-      if (!is_mask(t)) return set(run_named("select", result_, dim_, t.item_int()));
+      if (!is_mask(t)) return set(select(result_, dim_, t.item_int()));
       set(run_named("unsqueeze", result_, dim_));
       return record(bool_tensor(t.item_int() != 0, 1), 1);
     }
@@ -188,7 +196,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* index) {
                   "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
       IValue i;
       try_to_ivalue(index, *Type::int_(), &i);
-      return wrap(run_named("select", t, int64_t{0}, i).to_tensor());
+      return wrap(select(t, 0, i.to_int()).to_tensor());
     }
     const Indexing indexing(t, index);
     if (indexing.is_advanced())

@@ -38,7 +38,8 @@ PyObject* size_or_stride(PyObject* self, PyObject* args, PyObject* kwargs, const
   if (!try_to_ivalue(dim, *Type::int_(), &d))
     throw_error(ErrorKind::kType, cat(is_size ? "size" : "stride", "(): argument 'dim' (position 1) must be int, not ",
                                       type_name(dim)));
-  const int64_t at = wrap_dim(d.to_int(), static_cast<int64_t>(impl_of(self)->sizes.size()));
+  PRONG_CHECK(!all.empty(), kIndex, "Dimension specified as ", d.to_int(), " but tensor has no dimensions");
+  const int64_t at = wrap_dim(d.to_int(), static_cast<int64_t>(all.size()));
   return PyLong_FromLongLong(all[static_cast<size_t>(at)]);
 }
 PyObject* method_size(PyObject* self, PyObject* args, PyObject* kwargs) {

@@ -28,6 +28,8 @@ OpDef& factory(Registry& r, std::string_view schema, std::string doc) {
 }
 
 Tensor filled(DimsView sizes, DType dtype, int64_t value) {
+  for (int64_t size : sizes)
+    PRONG_CHECK(size >= 0 || value != 0, kRuntime, "zeros: Dimension size must be non-negative.");
   Tensor t = Tensor::empty(sizes, dtype);
   fill(t, value);
   return t;
@@ -132,7 +134,8 @@ int64_t arange_length(const Number& start, const Number& end, const Number& step
   PRONG_CHECK(dtype != DType::kBool, kNotImplemented, "\"arange_cpu\" not implemented for 'Bool'");
   const double s = start.as_double(), e = end.as_double(), d = step.as_double();
   PRONG_CHECK(d != 0, kRuntime, "step must be nonzero");
-  PRONG_CHECK(std::isfinite(s) && std::isfinite(e), kRuntime, "unsupported range: ", s, " -> ", e);
+  PRONG_CHECK(std::isfinite(s) && std::isfinite(e), kRuntime, "unsupported range: ", repr(start.value), " -> ",
+              repr(end.value));
   PRONG_CHECK(d > 0 ? e >= s : e <= s, kRuntime, "upper bound and lower bound inconsistent with step sign");
   const double length = dtype == DType::kInt64
                             ? std::ceil(static_cast<double>(end.as_int() - start.as_int()) / static_cast<double>(step.as_int()))
@@ -161,7 +164,8 @@ template <class C>
 auto spaced(C start, C end, int64_t steps) {
   const C step = steps > 1 ? (end - start) / static_cast<C>(steps - 1) : C(0);
   return [=](int64_t i) {
-    return i < steps / 2 || steps == 1 ? start + step * static_cast<C>(i) : end - step * static_cast<C>(steps - i - 1);
+    if (i < steps / 2 || steps == 1) return std::fma(step, static_cast<C>(i), start);
+    return std::fma(-step, static_cast<C>(steps - i - 1), end);
   };
 }
 

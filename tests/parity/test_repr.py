@@ -38,7 +38,8 @@ def test_repr(seed):
         for _ in range(12):
             array, dtype = _array(random), DTYPES[random.randint(0, len(DTYPES))]
             if dtype not in ("float16", "bfloat16", "float32", "float64"):
-                array = np.nan_to_num(array, nan=0, posinf=7, neginf=-7).clip(-100, 100)
+                array = np.asarray(np.nan_to_num(array, nan=0, posinf=7, neginf=-7).clip(-100, 100))
+            array = np.array(array)
             a = torch.from_numpy(array.copy()).to(getattr(torch, dtype))
             b = prong.from_numpy(array.copy()).to(getattr(prong, dtype))
             assert repr(b) == repr(a)

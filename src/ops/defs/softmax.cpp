@@ -1,0 +1,183 @@
+// Probabilities and running sums along a dim: softmax, log_softmax, logsumexp, cumsum, cumprod, cummax, cummin.
+#include "ops/kernels/rows.h"
+#include "ops/scalar_math.h"
+
+namespace prong {
+namespace {
+
+constexpr const char* kGradLater = "the tape is not built yet";
+constexpr const char* kVmapLater = "vmap is not built yet";
+
+Cost exp_cost(const OpDef&, std::span<const IValue> args) {
+  const TensorMeta x = meta_from(args[0]);
+  const auto n = static_cast<double>(x.numel());
+  return {20 * n, 2 * n * static_cast<double>(size_of(x.dtype))};
+}
+
+OpDef& add_op(Registry& r, std::string_view schema) {
+  return r.add(schema).family(Family::kReduce).cost(exp_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+}
+
+std::string_view scalar_name(DType d) {
+  return d == DType::kInt64 ? "Long" : d == DType::kInt32 ? "Int" : d == DType::kBool ? "Bool" : name_of(d);
+}
+
+TensorMeta softmax_meta(const char* kernel, const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
+  wrap_dim(dim, x.rank());
+  const DType result = dtype ? *dtype : x.dtype;
+  PRONG_CHECK(is_floating(result), kNotImplemented, '"', kernel, "\" not implemented for '", scalar_name(result), "'");
+  return {x.sizes, result};
+}
+
+void register_softmax_pair(Registry& r) {
+  add_op(r, "softmax(input: Tensor, dim: int, dtype: dtype? = None) -> Tensor")
+      .doc("exp(input), scaled to sum 1 along dim.")
+      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
+        return softmax_meta("softmax_lastdim_kernel_impl", x, dim, dtype);
+      })
+      .kernel([](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        softmax_meta("softmax_lastdim_kernel_impl", x.meta(), dim, dtype);
+        return softmax_along(dtype ? x.to(*dtype) : x, wrap_dim(dim, x.rank()), false);
+      })
+      .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(2, 3, 4), dim=1"}, {"t(), 0"}, {"t(0, 4), 1"}, {"strided(4, 6), -1"}})
+      .reference("(lambda e: e / np.sum(e, axis=dim, keepdims=True))(np.exp(input - np.max(input, axis=dim, keepdims=True)))");
+  add_op(r, "log_softmax(input: Tensor, dim: int, dtype: dtype? = None) -> Tensor")
+      .doc("log(softmax(input, dim)), without loss for small probabilities.")
+      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
+        return softmax_meta("log_softmax_lastdim_kernel_impl", x, dim, dtype);
+      })
+      .kernel([](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        softmax_meta("log_softmax_lastdim_kernel_impl", x.meta(), dim, dtype);
+        return softmax_along(dtype ? x.to(*dtype) : x, wrap_dim(dim, x.rank()), true);
+      })
+      .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(2, 3, 4), dim=1"}, {"t(), 0"}})
+      .reference("(lambda d: d - np.log(np.sum(np.exp(d), axis=dim, keepdims=True)))(input - np.max(input, axis=dim, keepdims=True))");
+  add_op(r, "logsumexp(input: Tensor, dim: int[1], keepdim: bool = False) -> Tensor")
+      .doc("log(sum(exp(input))) over dim, without overflow.")
+      .shape([](const TensorMeta& x, const IValue& dim, bool keepdim) {
+        return TensorMeta{reduced_sizes(x.sizes, reduced_dims(dim, x.rank()), keepdim),
+                          is_floating(x.dtype) ? x.dtype : default_dtype()};
+      })
+      .kernel([](const Tensor& given, const IValue& dim, bool keepdim) {
+        const Tensor x = is_floating(given.dtype()) ? given : given.to(default_dtype());
+        const Dims sizes = reduced_sizes(x.sizes(), reduced_dims(dim, x.rank()), keepdim);
+        if (x.numel() == 0) return call_tensor("log", call_tensor("sum", call_tensor("exp", x), dim, keepdim));
+        // An infinite top would make inf - inf.
+        const Tensor top = call_tensor("amax", x, dim, true);
+        const Tensor shift = call_tensor("where", call_tensor("isinf", top), 0.0, top).to(x.dtype());
+        const Tensor sum = call_tensor("sum", call_tensor("exp", call_tensor("sub", x, shift)), dim, keepdim);
+        return call_tensor("add", call_tensor("log", sum), call_tensor("reshape", shift, sizes));
+      })
+      .samples({{"t(3, 4), 1"}, {"t(3, 4), (0, 1)"}, {"t(3, 4), 0, True"}})
+      .reference("np.log(np.sum(np.exp(input), axis=dim, keepdims=keepdim))");
+}
+
+// ── running sums ──
+
+// out[i] = in[0] + ... + in[i], in a wider type for floats, as PyTorch does.
+template <class T, class Wide, class F>
+void scan(const ReduceView& v, T* out, F combine) {
+  const T* x = static_cast<const T*>(v.data.raw());
+  const int64_t work = std::max<int64_t>(1, v.length);
+  parallel_for(0, v.outer * v.inner, std::max<int64_t>(1, 16384 / work), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
+      Wide a{};
+      for (int64_t i = 0; i < v.length; ++i) {
+        const int64_t j = at + i * v.inner;
+        a = i == 0 ? static_cast<Wide>(x[j]) : combine(a, static_cast<Wide>(x[j]));
+        out[j] = static_cast<T>(a);
+      }
+    }
+  });
+}
+
+template <class F>
+Tensor scan_along(const Tensor& given, int64_t dim, DType dtype, F combine) {
+  const Tensor x = is_floating(dtype) ? given.to(dtype) : given;
+  const DType compute = reduce_dtype(dtype);
+  const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), compute);
+  const Tensor out = Tensor::empty(x.sizes(), compute);
+  if (compute == DType::kInt64) scan<int64_t, int64_t>(v, out.data<int64_t>(), combine);
+  else if (compute == DType::kFloat64) scan<double, double>(v, out.data<double>(), combine);
+  else scan<float, double>(v, out.data<float>(), combine);
+  return out.to(dtype);
+}
+
+DType scan_dtype(DType x, std::optional<DType> asked) { return asked ? *asked : is_floating(x) ? x : DType::kInt64; }
+
+TensorMeta scan_meta(const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
+  wrap_dim(dim, x.rank());
+  return {x.sizes, scan_dtype(x.dtype, dtype)};
+}
+
+// The largest (smallest) so far and where it last was; a NaN stays.
+std::tuple<Tensor, Tensor> running_extreme(const Tensor& x, int64_t dim, bool is_largest) {
+  const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), reduce_dtype(x.dtype()));
+  const Tensor values = Tensor::empty(x.sizes(), v.data.dtype()), places = Tensor::empty(x.sizes(), DType::kInt64);
+  visit_reduced(v.data.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* in = static_cast<const T*>(v.data.raw());
+    T* out = values.data<T>();
+    auto* where = places.data<int64_t>();
+    parallel_for(0, v.outer * v.inner, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, v.length)), [&](int64_t b, int64_t e) {
+      for (int64_t k = b; k < e; ++k) {
+        const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
+        T best{};
+        int64_t place = 0;
+        for (int64_t i = 0; i < v.length; ++i) {
+          const T c = in[at + i * v.inner];
+          if (i == 0 || c != c || (best == best && (is_largest ? c >= best : c <= best))) best = c, place = i;
+          out[at + i * v.inner] = best;
+          where[at + i * v.inner] = place;
+        }
+      }
+    });
+  });
+  return {values.to(x.dtype()), places};
+}
+
+void register_scans(Registry& r) {
+  add_op(r, "cumsum(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
+      .doc("The sum of all elements up to each, along dim.")
+      .where({.inplace = false})
+      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) { return scan_meta(x, dim, dtype); })
+      .kernel([](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        return scan_along(x, dim, scan_dtype(x.dtype(), dtype), [](auto a, auto b) { return a + b; });
+      })
+      .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(), 0"}, {"t(0, 4), 1"}})
+      .reference("np.cumsum(input, axis=dim) if input.ndim else input");
+  add_op(r, "cumprod(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
+      .doc("The product of all elements up to each, along dim.")
+      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) { return scan_meta(x, dim, dtype); })
+      .kernel([](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        return scan_along(x, dim, scan_dtype(x.dtype(), dtype), [](auto a, auto b) { return a * b; });
+      })
+      .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}})
+      .reference("np.cumprod(input, axis=dim)");
+  add_op(r, "cummax(input: Tensor, dim: int) -> (Tensor values, Tensor indices)")
+      .doc("The largest element so far along dim, and where it last was.")
+      .shape([](const TensorMeta& x, int64_t dim) {
+        wrap_dim(dim, x.rank());
+        return std::tuple(x, TensorMeta{x.sizes, DType::kInt64});
+      })
+      .kernel([](const Tensor& x, int64_t dim) { return running_extreme(x, dim, true); })
+      .samples({{"t(3, 4), 1"}});
+  add_op(r, "cummin(input: Tensor, dim: int) -> (Tensor values, Tensor indices)")
+      .doc("The smallest element so far along dim, and where it last was.")
+      .shape([](const TensorMeta& x, int64_t dim) {
+        wrap_dim(dim, x.rank());
+        return std::tuple(x, TensorMeta{x.sizes, DType::kInt64});
+      })
+      .kernel([](const Tensor& x, int64_t dim) { return running_extreme(x, dim, false); })
+      .samples({{"t(3, 4), 1"}});
+}
+
+}  // namespace
+
+void register_softmax(Registry& r) {
+  register_softmax_pair(r);
+  register_scans(r);
+}
+
+}  // namespace prong

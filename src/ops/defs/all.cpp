@@ -11,6 +11,7 @@ namespace prong {
   _(copy)                        \
   _(create)                      \
   _(einsum)                      \
+  _(extreme)                     \
   _(index)                       \
   _(loss)                        \
   _(matmul)                      \
@@ -18,8 +19,10 @@ namespace prong {
   _(pointwise)                   \
   _(pointwise_math)              \
   _(random)                      \
+  _(reduce)                      \
   _(rnn)                         \
   _(scatter)                     \
+  _(softmax)                     \
   _(view)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);

@@ -28,27 +28,66 @@ struct ReduceView {
 ReduceView reduce_view(const Tensor& x, const ReducedDims& dims, DType dtype);
 
 // A fold gives: Acc; Acc identity(); Acc lift(T); Acc combine(Acc, Acc), associative but for rounding.
-inline constexpr int64_t kFoldLanes = 64;    // partial results a row is dealt out to
-inline constexpr int64_t kFoldBlock = 4096;  // elements folded so; blocks are joined pairwise
+inline constexpr int64_t kFoldLanes = 64;  // partial results a row is dealt out to
 
 namespace detail {
 
+inline constexpr int64_t kFoldColumns = 128;  // results folded side by side
+inline constexpr int64_t kFoldRun = 32;       // folded one after another; runs are joined pairwise
+
+// Folds `length` rows, `stride` apart, into out[0, width), width <= kWidth.
+template <int64_t kWidth, class Fold, class T, class Acc = typename Fold::Acc>
+PRONG_INLINE void fold_columns(const Fold& f, const T* x, int64_t length, int64_t stride, int64_t width, Acc* out) {
+  // As in binary addition: partial[k] stands for 2^k runs.
+  Acc partial[32][kWidth];
+  int64_t runs = 0;
+  for (int64_t i = 0; i < length || runs == 0; i += kFoldRun, ++runs) {
+    Acc a[kWidth];
+    for (int64_t c = 0; c < kWidth; ++c) a[c] = f.identity();
+    const int64_t stop = std::min(length, i + kFoldRun);
+    for (int64_t r = i; r < stop; ++r) {
+      const T* row = x + r * stride;
+      for (int64_t c = 0; c < width; ++c) a[c] = f.combine(a[c], f.lift(row[c]));
+    }
+    int k = 0;
+    for (int64_t bits = runs; bits & 1; bits >>= 1, ++k)
+      for (int64_t c = 0; c < width; ++c) a[c] = f.combine(partial[k][c], a[c]);
+    for (int64_t c = 0; c < width; ++c) partial[k][c] = a[c];
+  }
+  bool is_first = true;
+  for (int k = 0; runs >> k; ++k)
+    if (runs >> k & 1) {
+      for (int64_t c = 0; c < width; ++c) out[c] = is_first ? partial[k][c] : f.combine(partial[k][c], out[c]);
+      is_first = false;
+    }
+}
+
+// Folds one row: dealt out to lanes, the lanes joined pairwise.
 template <class Fold, class T, class Acc = typename Fold::Acc>
-PRONG_INLINE Acc fold_lanes(const Fold& fold, const T* x, int64_t n) {
+PRONG_INLINE Acc fold_row(const Fold& f, const T* x, int64_t n) {
+  if (n < kFoldLanes / 2) {  // the lanes would cost more than the row
+    Acc a = f.identity();
+    for (int64_t i = 0; i < n; ++i) a = f.combine(a, f.lift(x[i]));
+    return a;
+  }
   Acc lanes[kFoldLanes];
-  for (int64_t j = 0; j < kFoldLanes; ++j) lanes[j] = fold.identity();
-  int64_t i = 0;
-  for (; i + kFoldLanes <= n; i += kFoldLanes)
-    for (int64_t j = 0; j < kFoldLanes; ++j) lanes[j] = fold.combine(lanes[j], fold.lift(x[i + j]));
-  for (int64_t j = 0; i < n; ++i, ++j) lanes[j] = fold.combine(lanes[j], fold.lift(x[i]));
+  const int64_t whole = n / kFoldLanes * kFoldLanes;
+  if (n <= kFoldLanes * kFoldRun) {
+    for (int64_t j = 0; j < kFoldLanes; ++j) lanes[j] = f.identity();
+    for (int64_t i = 0; i < whole; i += kFoldLanes)
+      for (int64_t j = 0; j < kFoldLanes; ++j) lanes[j] = f.combine(lanes[j], f.lift(x[i + j]));
+  } else {
+    fold_columns<kFoldLanes>(f, x, n / kFoldLanes, kFoldLanes, kFoldLanes, lanes);
+  }
+  for (int64_t i = whole, j = 0; i < n; ++i, ++j) lanes[j] = f.combine(lanes[j], f.lift(x[i]));
   for (int64_t width = kFoldLanes / 2; width > 0; width /= 2)
-    for (int64_t j = 0; j < width; ++j) lanes[j] = fold.combine(lanes[j], lanes[j + width]);
+    for (int64_t j = 0; j < width; ++j) lanes[j] = f.combine(lanes[j], lanes[j + width]);
   return lanes[0];
 }
 
 // Joins n partial results pairwise, in place.
 template <class Fold, class Acc>
-PRONG_INLINE Acc fold_pairwise(const Fold& fold, Acc* partial, int64_t n) {
+Acc fold_pairwise(const Fold& fold, Acc* partial, int64_t n) {
   for (; n > 1; n = (n + 1) / 2) {
     for (int64_t i = 0; i + 1 < n; i += 2) partial[i / 2] = fold.combine(partial[i], partial[i + 1]);
     if (n % 2) partial[n / 2] = partial[n - 1];
@@ -58,73 +97,20 @@ PRONG_INLINE Acc fold_pairwise(const Fold& fold, Acc* partial, int64_t n) {
 
 template <class Fold, class T>
 struct FoldRows {
-  using Acc = typename Fold::Acc;
   // Rows [begin, end) of `length` elements.
-  static PRONG_INLINE void run(const Fold* fold, const T* x, int64_t length, int64_t begin, int64_t end, Acc* out) {
+  static PRONG_INLINE void run(const Fold* fold, const T* x, int64_t length, int64_t begin, int64_t end,
+                               typename Fold::Acc* out) {
     const Fold f = *fold;
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = x + r * length;
-      if (length <= kFoldBlock) {
-        if (length >= kFoldLanes / 2) {
-          out[r] = fold_lanes(f, row, length);
-        } else {  // short rows: the lanes would cost more than the row
-          Acc a = f.identity();
-          for (int64_t i = 0; i < length; ++i) a = f.combine(a, f.lift(row[i]));
-          out[r] = a;
-        }
-        continue;
-      }
-      // A counter of joined blocks, as in binary addition: partial[k] stands for 2^k blocks.
-      Acc partial[48];
-      int64_t blocks = 0;
-      for (int64_t i = 0; i < length; i += kFoldBlock, ++blocks) {
-        Acc a = fold_lanes(f, row + i, std::min(kFoldBlock, length - i));
-        int k = 0;
-        for (int64_t bits = blocks; bits & 1; bits >>= 1) a = f.combine(partial[k++], a);
-        partial[k] = a;
-      }
-      Acc a = f.identity();
-      bool is_first = true;
-      for (int k = 0; blocks >> k; ++k)
-        if (blocks >> k & 1) {
-          a = is_first ? partial[k] : f.combine(partial[k], a);
-          is_first = false;
-        }
-      out[r] = a;
-    }
+    for (int64_t r = begin; r < end; ++r) out[r] = fold_row(f, x + r * length, length);
   }
 };
 
-inline constexpr int64_t kColumns = 128;   // results folded side by side
-inline constexpr int64_t kColumnRun = 32;  // rows added up one after another; runs are joined pairwise
-
 template <class Fold, class T>
 struct FoldColumns {
-  using Acc = typename Fold::Acc;
-  // Columns [0, width) of `length` rows, `stride` apart.
-  static PRONG_INLINE void run(const Fold* fold, const T* x, int64_t length, int64_t stride, int64_t width, Acc* out) {
+  static PRONG_INLINE void run(const Fold* fold, const T* x, int64_t length, int64_t stride, int64_t width,
+                               typename Fold::Acc* out) {
     const Fold f = *fold;
-    Acc partial[24][kColumns];
-    int64_t runs = 0;
-    for (int64_t i = 0; i < length || runs == 0; i += kColumnRun, ++runs) {
-      Acc a[kColumns];
-      for (int64_t c = 0; c < kColumns; ++c) a[c] = f.identity();
-      const int64_t stop = std::min(length, i + kColumnRun);
-      for (int64_t r = i; r < stop; ++r) {
-        const T* row = x + r * stride;
-        for (int64_t c = 0; c < width; ++c) a[c] = f.combine(a[c], f.lift(row[c]));
-      }
-      int k = 0;
-      for (int64_t bits = runs; bits & 1; bits >>= 1, ++k)
-        for (int64_t c = 0; c < width; ++c) a[c] = f.combine(partial[k][c], a[c]);
-      for (int64_t c = 0; c < width; ++c) partial[k][c] = a[c];
-    }
-    bool is_first = true;
-    for (int k = 0; runs >> k; ++k)
-      if (runs >> k & 1) {
-        for (int64_t c = 0; c < width; ++c) out[c] = is_first ? partial[k][c] : f.combine(partial[k][c], out[c]);
-        is_first = false;
-      }
+    fold_columns<kFoldColumns>(f, x, length, stride, width, out);
   }
 };
 
@@ -154,13 +140,13 @@ void fold_into(const ReduceView& v, const Fold& fold, typename Fold::Acc* out) {
     });
     return;
   }
-  const int64_t strips = (v.inner + detail::kColumns - 1) / detail::kColumns;
-  const int64_t work = std::max<int64_t>(1, v.length * std::min(v.inner, detail::kColumns));
+  const int64_t strips = (v.inner + detail::kFoldColumns - 1) / detail::kFoldColumns;
+  const int64_t work = std::max<int64_t>(1, v.length * std::min(v.inner, detail::kFoldColumns));
   parallel_for(0, v.outer * strips, std::max<int64_t>(1, kWork / work), [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
-      const int64_t o = s / strips, c = s % strips * detail::kColumns;
+      const int64_t o = s / strips, c = s % strips * detail::kFoldColumns;
       run_simd<detail::FoldColumns<Fold, T>>(&fold, x + o * v.length * v.inner + c, v.length, v.inner,
-                                             std::min(detail::kColumns, v.inner - c), out + o * v.inner + c);
+                                             std::min(detail::kFoldColumns, v.inner - c), out + o * v.inner + c);
     }
   });
 }

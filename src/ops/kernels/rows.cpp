@@ -42,13 +42,7 @@ struct SumFold {
   PRONG_INLINE T combine(T a, T b) const { return a + b; }
 };
 
-template <class Fold, class T>
-PRONG_INLINE T fold_row(const Fold& f, const T* x, int64_t n) {
-  if (n >= kFoldLanes / 2) return detail::fold_lanes(f, x, n);
-  T a = f.identity();
-  for (int64_t i = 0; i < n; ++i) a = f.combine(a, f.lift(x[i]));
-  return a;
-}
+using detail::fold_row;
 
 template <class T, bool kIsLog>
 struct SoftmaxRows {
@@ -58,9 +52,7 @@ struct SoftmaxRows {
       T* y = out + r * n;
       const T top = fold_row(LargestFold<T>{}, in, n);
       for (int64_t i = 0; i < n; ++i) y[i] = math::exp(in[i] - top);
-      // Blocks joined in order: a row is rarely longer than a few.
-      T sum = 0;
-      for (int64_t i = 0; i < n; i += kFoldBlock) sum += fold_row(SumFold<T>{}, y + i, std::min(kFoldBlock, n - i));
+      const T sum = fold_row(SumFold<T>{}, y, n);
       if constexpr (kIsLog) {
         const T shift = math::log(sum);
         for (int64_t i = 0; i < n; ++i) y[i] = in[i] - top - shift;

@@ -42,7 +42,7 @@ struct Program;
 struct ForkSite final : RefCounted {
   Ref<Function> function;             // null: a method or a block
   std::string method;                // of operand 0
-  std::shared_ptr<Program> program;  // of a block
+  Ref<Program> program;             // of a block
   std::string in_function;           // that forks
   SourceRange range;
 };
@@ -53,7 +53,7 @@ struct FusedKernel : RefCounted {
   virtual bool run(std::span<const IValue> args, std::span<IValue> results) = 0;
 };
 struct FusedSite {
-  std::shared_ptr<Program> ops;  // the subgraph
+  Ref<Program> ops;          // the subgraph
   Ref<FusedKernel> kernel;       // may be null
 };
 

@@ -17,6 +17,12 @@ void Function::define(std::unique_ptr<Graph> graph) {
   graph_ = std::move(graph);
 }
 
+void Function::clear() {
+  const Ref<Function> alive(this);  // the graph may hold the last reference
+  std::unique_ptr<Graph> graph = std::move(graph_);
+  if (RefCounted* p = program_.exchange(nullptr, std::memory_order_acq_rel)) p->release();
+}
+
 RefCounted* Function::try_set_program(Ref<RefCounted> program) {
   RefCounted* expected = nullptr;
   RefCounted* mine = program.get();

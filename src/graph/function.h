@@ -25,6 +25,8 @@ class Function final : public RefCounted {
   bool is_defined() const { return graph_ != nullptr; }
   Graph& graph() const;  // kInternal unless defined
   void define(std::unique_ptr<Graph> graph);
+  // Back to declared only. Who owns functions that call each other in a circle breaks it so in the end.
+  void clear();
 
   // What exec/ made of the graph: written once (try_set_program), read without a lock.
   RefCounted* program() const { return program_.load(std::memory_order_acquire); }

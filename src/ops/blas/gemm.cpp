@@ -1,5 +1,5 @@
-// Float and double products. Called through gemm.h. Floats of some size go to our own panel kernels
-// (packed.h), everything else to OpenBLAS' single-threaded kernels, one call a tile of a fixed grid
+// Float and double products. Called through gemm.h. Floats of some size go to our own kernels (packed.h,
+// thin_kernels.h), everything else to OpenBLAS' single-threaded kernels, one call a tile of a fixed grid
 // over C. Both cut C by its sizes only, so that results do not depend on the number of threads.
 #include "ops/blas/gemm.h"
 
@@ -10,7 +10,9 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "ops/blas/move_kernels.h"
 #include "ops/blas/packed.h"
+#include "ops/blas/thin_kernels.h"
 #include "runtime/parallel.h"
 
 namespace prong::blas {
@@ -93,16 +95,7 @@ Grid make_grid(int64_t m, int64_t n, int64_t k) {
   return grid;
 }
 
-// Packing B for one product pays from about here on (bench/gemm.cpp): enough rows to use the packed
-// panels, and enough columns to fill them.
-bool pays_to_pack(int64_t m, int64_t n, int64_t k) {
-  return m >= 24 && n >= 48 && k >= 32 && m * n * k >= (int64_t{1} << 19);
-}
-
-// Our own kernels on panels of B that are packed for this product, a stretch of columns at a time:
-// few rows read a stretch from the second-level cache right after it was packed, many rows are worth
-// one packing of up to 16 MB.
-struct PanelGemm {
+struct FloatGemm {
   bool trans_a, trans_b;
   int64_t m, n, k;
   float alpha;
@@ -113,7 +106,18 @@ struct PanelGemm {
   float beta;
   float* c;
   int64_t ldc;
+};
 
+// Packing B for one product pays from about here on (bench/gemm.cpp): enough rows to use the packed
+// panels, and enough columns to fill them.
+bool pays_to_pack(int64_t m, int64_t n, int64_t k) {
+  return m >= 24 && n >= 48 && k >= 32 && m * n * k >= (int64_t{1} << 19);
+}
+
+// Our own kernels on panels of B that are packed for this product, a stretch of columns at a time:
+// few rows read a stretch from the second-level cache right after it was packed, many rows are worth
+// one packing of up to 16 MB.
+struct PanelGemm : FloatGemm {
   int64_t stretch() const {
     int64_t floats = m <= 2 * kRowBlock ? int64_t{1} << 18 : int64_t{1} << 22;
     return std::max<int64_t>(1, floats / (k * kPanelColumns)) * kPanelColumns;
@@ -143,6 +147,58 @@ struct PanelGemm {
   }
 };
 
+// A product that reads one big matrix once: up to kThin rows, or up to kThin columns, of the result.
+constexpr int64_t kThin = 24;
+
+// Rows of a [rows, columns] matrix turned into columns, where the kernel wants them contiguous.
+AlignedBuffer turned(int64_t rows, int64_t columns, const float* from, int64_t stride) {
+  AlignedBuffer to(static_cast<size_t>(rows * columns) * sizeof(float));
+  move_kernels().transpose(rows, columns, from, stride, to.floats(), rows);
+  return to;
+}
+
+// Splits a thin product over the pool along n, a multiple of 256 columns a piece.
+void run_thin(void (*kernel)(const ThinProduct&), const ThinProduct& x) {
+  constexpr int64_t kPiece = 256, kPieceWork = int64_t{1} << 17;
+  int64_t grain = std::max<int64_t>(1, kPieceWork / (kPiece * x.m * x.k));
+  parallel_for(0, pieces(x.n, kPiece), grain, [&](int64_t begin, int64_t end) {
+    ThinProduct part = x;
+    part.b += begin * kPiece * x.b_col;
+    part.c += begin * kPiece * x.c_col;
+    part.n = std::min(end * kPiece, x.n) - begin * kPiece;
+    kernel(part);
+  });
+}
+
+bool is_thin(bool trans_a, int64_t m, int64_t n, int64_t k) {
+  if (m * n * k < (int64_t{1} << 13)) return false;  // OpenBLAS starts faster on very small ones
+  return (m <= kThin && m <= n) || (n <= kThin && !trans_a);
+}
+
+void gemm_thin(const FloatGemm& g) {
+  ThinProduct x{g.m, g.n, g.k, g.alpha, g.a, g.trans_a ? 1 : g.lda, g.trans_a ? g.lda : 1,
+                g.b, g.trans_b ? 1 : g.ldb, g.trans_b ? g.ldb : 1, g.beta, g.c, g.ldc, 1};
+  AlignedBuffer aside;
+  if (g.m <= kThin && g.m <= g.n) {
+    if (!g.trans_b) return run_thin(thin_kernels().rows, x);
+    if (x.a_col != 1) {
+      aside = turned(g.k, g.m, g.a, g.lda);
+      x.a = aside.floats();
+      x.a_row = g.k;
+      x.a_col = 1;
+    }
+    return run_thin(thin_kernels().dots, x);
+  }
+  // Few columns: the transpose of the product, with A in the part of the matrix that is read once.
+  if (x.b_row != 1) {
+    aside = turned(g.k, g.n, g.b, g.ldb);
+    x.b = aside.floats();
+    x.b_col = g.k;
+  }
+  run_thin(thin_kernels().dots, {g.n, g.m, g.k, g.alpha, x.b, x.b_col, 1, g.a, 1, g.lda, g.beta,
+                                 g.c, 1, g.ldc});
+}
+
 template <class T>
 void gemm_impl(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, int64_t k, T alpha,
                const T* a, const int64_t* offsets_a, int64_t lda, const T* b,
@@ -155,13 +211,15 @@ void gemm_impl(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, 
     return;
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (pays_to_pack(m, n, k)) {
+    bool thin = is_thin(trans_a, m, n, k);
+    if (thin || pays_to_pack(m, n, k)) {
       parallel_for(0, batch, std::max<int64_t>(1, kParallelWork / (m * n * k)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
-                       PanelGemm{trans_a, trans_b, m, n, k, alpha, a + at(offsets_a, i), lda,
-                                 b + at(offsets_b, i), ldb, beta, c + at(offsets_c, i), ldc}
-                           .run();
+                       FloatGemm g{trans_a, trans_b, m, n, k, alpha, a + at(offsets_a, i),
+                                         lda, b + at(offsets_b, i), ldb, beta,
+                                         c + at(offsets_c, i), ldc};
+                       thin ? gemm_thin(g) : PanelGemm{g}.run();
                      }
                    });
       return;

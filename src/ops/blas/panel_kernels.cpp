@@ -1,8 +1,9 @@
 // The choice of kernels for this machine. Called through panel_kernels.h,
-// gate_kernels.h and move_kernels.h.
+// gate_kernels.h, move_kernels.h and thin_kernels.h.
 #include "ops/blas/gate_kernels.h"
 #include "ops/blas/move_kernels.h"
 #include "ops/blas/panel_kernels.h"
+#include "ops/blas/thin_kernels.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -59,7 +60,13 @@ const MoveKernels& move_kernels() {
   static const MoveKernels& chosen = has_v4() ? v4::move_kernels() : v3::move_kernels();
   return chosen;
 }
+
+const ThinKernels& thin_kernels() {
+  static const ThinKernels& chosen = has_v4() ? v4::thin_kernels() : v3::thin_kernels();
+  return chosen;
+}
 #else
+const ThinKernels& thin_kernels() { return generic::thin_kernels(); }
 const MoveKernels& move_kernels() { return generic::move_kernels(); }
 const GateKernels& gate_kernels() { return generic::gate_kernels(); }
 const PanelKernels& exact_kernels() { return generic::fma_kernels(); }

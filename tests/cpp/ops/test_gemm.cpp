@@ -86,6 +86,18 @@ TEST(Gemm, BigEnoughForManyTiles) {
   check<float>(false, false, 33, 9000, 60, -1.0f, 1.0f);  // several stretches of columns
 }
 
+TEST(Gemm, ThinProducts) {
+  for (int transposes = 0; transposes < 4; ++transposes) {
+    bool ta = transposes & 1, tb = transposes & 2;
+    for (int64_t thin : {1, 2, 5, 24}) {
+      check<float>(ta, tb, thin, 203, 101, 1.0f, 0.0f);
+      check<float>(ta, tb, 203, thin, 101, -0.5f, 1.0f);
+      check<float>(ta, tb, thin, 64, 1024, 1.0f, 2.0f);
+      check<float>(ta, tb, 3000, thin, 37, 1.0f, 0.0f);
+    }
+  }
+}
+
 TEST(Gemm, ZeroSizes) {
   float a[4] = {1, 2, 3, 4}, b[4] = {1, 2, 3, 4}, c[4] = {5, 6, 7, 8};
   gemm(false, false, 0, 2, 2, 1.0f, a, 2, b, 2, 0.0f, c, 2);
@@ -143,7 +155,7 @@ TEST(Gemm, DotOfStridedVectors) {
 }
 
 TEST(Gemm, BatchedWithOffsets) {
-  for (int64_t size : {4, 60}) {
+  for (int64_t size : {4, 20, 60, 90}) {
     Case<float> x(false, true, size, size + 1, size + 2, 0);
     int64_t count = 6, area_c = x.m * x.ldc;
     auto a = random_values<float>(count * x.m * x.lda, 7);

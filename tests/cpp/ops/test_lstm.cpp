@@ -68,9 +68,9 @@ struct Layer {
     double in[4] = {}, rec[4] = {};
     for (int64_t g = 0; g < gate_count(cell); ++g) {
       int64_t r = g * hidden + j;
-      in[g] = dot(&w_input[r * input], &x[(t * batch + row) * input], input) +
+      in[g] = dot(w_input.data() + r * input, x.data() + (t * batch + row) * input, input) +
               (has_bias ? b_input[r] : 0);
-      rec[g] = dot(&w_hidden[r * hidden], &before[row * hidden], hidden) +
+      rec[g] = dot(w_hidden.data() + r * hidden, before.data() + row * hidden, hidden) +
                (has_bias ? b_hidden[r] : 0);
     }
     double& hj = h[row * hidden + j];

@@ -149,9 +149,24 @@ std::string type_text(const ArgumentSpec& spec) {
   }
 }
 
+// The first item of a list that does not fit, in PyTorch's words; empty if the object is no list.
+std::string explain_items(const ArgumentSpec& spec, const std::string& where, PyObject* given) {
+  if (!spec.type->is(TypeKind::kList) || (!PyList_Check(given) && !PyTuple_Check(given))) return {};
+  const Type& element = *spec.type->element();
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(given); ++i) {
+    IValue ignored;
+    PyObject* item = PySequence_Fast_GET_ITEM(given, i);
+    if (try_to_ivalue(item, element, &ignored)) continue;
+    return cat("argument '", PyUnicode_AsUTF8(spec.name), "'", where, " must be ", type_text(spec),
+               ", but found element of type ", type_name(item), " at pos ", i);
+  }
+  return {};
+}
+
 void explain(std::string* why, const ArgumentSpec& spec, int position, PyObject* given) {
   if (!why) return;
   const std::string where = position > 0 ? cat(" (position ", position, ")") : "";
+  if (*why = explain_items(spec, where, given); !why->empty()) return;
   *why = cat("argument '", PyUnicode_AsUTF8(spec.name), "'", where, " must be ", type_text(spec), ", not ",
              type_name(given));
 }

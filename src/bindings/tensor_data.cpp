@@ -13,13 +13,17 @@ namespace prong::python {
 
 namespace {
 
-bool is_sequence(PyObject* o) {
-  return PyList_Check(o) || PyTuple_Check(o) ||
-         (PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_tensor(o));
-}
 bool is_array(PyObject* o) {
   for (const PyTypeObject* type = Py_TYPE(o); type; type = type->tp_base)
     if (std::strcmp(type->tp_name, "numpy.ndarray") == 0) return true;
+  return false;
+}
+// Zero-dim arrays have no length: they are numbers here.
+bool is_sequence(PyObject* o) {
+  if (PyList_Check(o) || PyTuple_Check(o)) return true;
+  if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) || PyDict_Check(o) || is_tensor(o)) return false;
+  if (PySequence_Size(o) >= 0) return true;
+  PyErr_Clear();
   return false;
 }
 
@@ -28,7 +32,6 @@ class Survey {
  public:
   void look(PyObject* data) {
     for (PyObject* level = data; is_sequence(level);) {
-      if (is_array(level)) break;
       const Py_ssize_t n = PySequence_Size(level);
       if (n < 0) throw PythonError();
       shape.push_back(n);
@@ -43,8 +46,12 @@ class Survey {
     visit(data, 0);
   }
   DType dtype() const {
-    if (given_) return *given_;
-    return has_float_ ? default_dtype() : has_int_ ? DType::kInt64 : has_bool_ ? DType::kBool : default_dtype();
+    std::optional<DType> all = given_;
+    const auto join = [&](DType d) { all = all ? promote(*all, d) : d; };
+    if (has_float_) join(default_dtype());
+    if (has_int_) join(DType::kInt64);
+    if (has_bool_) join(DType::kBool);
+    return all.value_or(default_dtype());
   }
   Dims shape;
 
@@ -66,6 +73,9 @@ class Survey {
       return;
     }
     if (is_tensor(data)) return join(tensor_of(data).dtype());
+    if (is_array(data) && !is_sequence(data)) return join(from_buffer_object(data).dtype());
+    if (std::strncmp(Py_TYPE(data)->tp_name, "numpy.", 6) == 0)  // a scalar of NumPy keeps its dtype
+      if (const auto dtype = dtype_from_name(Py_TYPE(data)->tp_name + 6)) return join(*dtype);
     if (!is_sequence(data)) {
       IValue number;
       if (!number_to_ivalue(data, &number)) {
@@ -103,6 +113,10 @@ T element(PyObject* item, DType dtype) {
     if (PyFloat_CheckExact(item)) return static_cast<T>(PyFloat_AS_DOUBLE(item));
   }
   IValue number;
+  if (is_array(item)) {  // zero-dim
+    Owned plain(checked(PyObject_CallMethod(item, "item", nullptr)));
+    return element<T>(plain.get(), dtype);
+  }
   if (!number_to_ivalue(item, &number))
     throw_error(ErrorKind::kType, cat("cannot store '", type_name(item), "' in a tensor of dtype ", dtype));
   if constexpr (std::is_same_v<T, bool>) {

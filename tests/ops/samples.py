@@ -89,6 +89,8 @@ def bind(op: dict, args: tuple, kwargs: dict) -> dict:
         else:
             assert argument["has_default"], f"sample of {op['name']} lacks {name}"
             named[name] = argument["default"]
+        if argument["type"] == "List[int]" and isinstance(named[name], int):
+            named[name] = [named[name]] * max(1, argument["fixed_list_size"])  # one number stands for all
     assert not rest, f"sample of {op['name']} has too many arguments"
     return named
 

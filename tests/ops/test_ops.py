@@ -270,6 +270,37 @@ def torch_function(torch, op):
     return None
 
 
+def call_torch(torch, call, op, args, kwargs):
+    """The same call on PyTorch: as the sample writes it or, for nn.functional, by keywords, since there the old
+    arguments size_average and reduce stand between."""
+
+    def to_torch(tensor):
+        made = torch.from_numpy(to_numpy(tensor).copy())
+        return made.to(torch.bfloat16) if tensor.dtype is prong.bfloat16 else made
+
+    def translate(value):
+        if isinstance(value, prong.dtype):
+            return getattr(torch, repr(value).removeprefix("torch."))
+        if isinstance(value, prong.device):
+            return torch.device(str(value))
+        return convert(value, to_torch)
+
+    named = {name: translate(value) for name, value in bind(op, args, kwargs).items()}
+    if op["spelling"]["nn_functional"]:
+        try:
+            return call(**named)
+        except TypeError:  # PyTorch calls an argument otherwise there
+            pass
+    try:
+        return call(*map(translate, args), **{k: translate(v) for k, v in kwargs.items()})
+    except TypeError as error:
+        if "must be Tensor, not" in str(error):
+            pytest.skip(f"PyTorch takes no number here: {error}")
+        if any(isinstance(v, (list, tuple)) for v in named.values()):
+            raise
+        return call(*named.values())
+
+
 @pytest.mark.needs_torch
 @each_sample
 def test_agrees_with_pytorch(op, sample):
@@ -282,16 +313,7 @@ def test_agrees_with_pytorch(op, sample):
         pytest.skip("PyTorch has no function of that name")
     args, kwargs = call_of(op, sample)
 
-    def to_torch(tensor):
-        made = torch.from_numpy(to_numpy(tensor).copy())
-        return made.to(torch.bfloat16) if tensor.dtype is prong.bfloat16 else made
-
-    def translate(value):
-        if isinstance(value, prong.dtype):
-            return getattr(torch, repr(value).removeprefix("torch."))
-        return convert(value, to_torch)
-
-    want = call(*map(translate, args), **{k: translate(v) for k, v in kwargs.items()})
+    want = call_torch(torch, call, op, args, kwargs)
     got = flat(run(op, args, kwargs))
     want = [w for w in flat(want)]
     assert len(got) == len(want)

@@ -1,6 +1,7 @@
 // Tensors from Python data and back; see tensor_data.h.
 #include "bindings/tensor_data.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -73,7 +74,7 @@ class Survey {
       return;
     }
     if (is_tensor(data)) return join(tensor_of(data).dtype());
-    if (is_array(data) && !is_sequence(data)) return join(from_buffer_object(data).dtype());
+    if (is_array(data)) return join(from_buffer_object(data).dtype());
     if (std::strncmp(Py_TYPE(data)->tp_name, "numpy.", 6) == 0)  // a scalar of NumPy keeps its dtype
       if (const auto dtype = dtype_from_name(Py_TYPE(data)->tp_name + 6)) return join(*dtype);
     if (!is_sequence(data)) {
@@ -113,10 +114,6 @@ T element(PyObject* item, DType dtype) {
     if (PyFloat_CheckExact(item)) return static_cast<T>(PyFloat_AS_DOUBLE(item));
   }
   IValue number;
-  if (is_array(item)) {  // zero-dim
-    Owned plain(checked(PyObject_CallMethod(item, "item", nullptr)));
-    return element<T>(plain.get(), dtype);
-  }
   if (!number_to_ivalue(item, &number))
     throw_error(ErrorKind::kType, cat("cannot store '", type_name(item), "' in a tensor of dtype ", dtype));
   if constexpr (std::is_same_v<T, bool>) {
@@ -140,13 +137,13 @@ class Filler {
  public:
   Filler(T* at, const Dims& shape, DType dtype) : at_(at), shape_(shape), dtype_(dtype) {}
   void fill(PyObject* data, size_t depth) {
-    if (is_tensor(data)) {
-      const Tensor source = tensor_of(data);
+    if (is_tensor(data) || is_array(data)) {
+      const Tensor source = is_tensor(data) ? tensor_of(data) : from_buffer_object(data);
       const Tensor piece = source.to(dtype_).contiguous();
-      int64_t expected = 1;
-      for (size_t d = depth; d < shape_.size(); ++d) expected *= shape_[d];
-      if (piece.numel() != expected)
-        throw_error(ErrorKind::kValue, cat("only one element tensors can be converted to Python scalars"));
+      if (!std::equal(piece.sizes().begin(), piece.sizes().end(), shape_.begin() + depth, shape_.end()))
+        throw_error(ErrorKind::kValue,
+                    cat("expected items of shape ", DimsView(shape_.begin() + depth, shape_.end()), " at dim ", depth,
+                        " (got ", piece.sizes(), ")"));
       std::memcpy(static_cast<void*>(at_), piece.raw(), static_cast<size_t>(piece.numel()) * sizeof(T));
       at_ += piece.numel();
     } else if (depth == shape_.size()) {

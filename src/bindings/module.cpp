@@ -3,6 +3,7 @@
 
 #include "bindings/constants.h"
 #include "bindings/errors.h"
+#include "bindings/future.h"
 #include "bindings/module.h"
 #include "bindings/op_function.h"
 #include "bindings/tensor_data.h"
@@ -27,4 +28,5 @@ NB_MODULE(_core, m) {
   bind_generator(m);
   bind_registry(m);
   bind_profiler(m);
+  bind_futures(m);
 }

@@ -49,6 +49,7 @@ const HostRegistry& host_registry() {
     register_strings(*r);
     register_lists(*r);
     register_dicts(*r);
+    register_tensors(*r);
     register_objects(*r);
     return r;
   }();

@@ -11,6 +11,7 @@ void register_conversions(HostRegistry& r);  // int(), float(), bool(), str(), o
 void register_strings(HostRegistry& r);      // str methods, format, f-strings
 void register_lists(HostRegistry& r);        // list and tuple operations, range, sum, sorted, zip
 void register_dicts(HostRegistry& r);
+void register_tensors(HostRegistry& r);      // indexing of tensors, questions about them
 void register_objects(HostRegistry& r);      // is, print, futures, context managers
 
 }  // namespace prong

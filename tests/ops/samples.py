@@ -21,7 +21,8 @@ class Maker:
 
     def names(self) -> dict:
         made = {name: getattr(self, name) for name in ("t", "pos", "unit", "b", "index", "strided")}
-        return {**DTYPES, **made, "torch": prong, "prong": prong, "inf": math.inf, "nan": math.nan, "math": math}
+        return {**DTYPES, **made, "torch": prong, "prong": prong, "inf": math.inf, "nan": math.nan, "math": math,
+                "float": float}
 
     def _tensor(self, array, dtype):
         return prong.tensor(np.ascontiguousarray(array).reshape(np.shape(array))).to(dtype)
@@ -90,7 +91,7 @@ def bind(op: dict, args: tuple, kwargs: dict) -> dict:
             assert argument["has_default"], f"sample of {op['name']} lacks {name}"
             named[name] = argument["default"]
         if argument["type"] == "List[int]" and isinstance(named[name], int):
-            named[name] = [named[name]] * max(1, argument["fixed_list_size"])  # one number stands for all
+            named[name] = (named[name],) * max(1, argument["fixed_list_size"])  # one number stands for all
     assert not rest, f"sample of {op['name']} has too many arguments"
     return named
 

@@ -3,7 +3,7 @@
 import functools
 
 from prong import _core
-from prong.profiler.events import EventList, FunctionEvent, averages, function_events
+from prong._profile_events import EventList, FunctionEvent, averages, function_events
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 

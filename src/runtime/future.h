@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/block_cache.h"
 #include "base/ref.h"
 #include "runtime/spin_lock.h"
 #include "runtime/task.h"
@@ -15,7 +16,7 @@
 namespace prong {
 
 // Everything about a future but its value. All members may be called from any thread.
-class FutureBase : public RefCounted {
+class FutureBase : public RefCounted, public Cached {
  public:
   FutureBase() = default;
   ~FutureBase() override;

@@ -54,6 +54,7 @@ struct Pool::Worker {
   int empty_naps = 0;
   uint64_t seen_submitted = 0;
   int64_t linger_until_ns = 0;
+  int64_t now_ns = 0;  // when it last looked at the clock
 };
 
 namespace {
@@ -212,10 +213,12 @@ bool Pool::claim_queued(Task& task) {
   return is_queued;
 }
 
-Task* Pool::ripe_task() const {
+Task* Pool::ripe_task(Worker& worker) const {
   if (!first_task_ || is_stopping_) return nullptr;
   int64_t ripe_ns = limit() == 1 && blocked_outsiders_ == 0 ? kRipeAloneNs : kRipeNs;
-  return now_ns() - first_task_->queued_ns_ >= ripe_ns ? first_task_ : nullptr;
+  int64_t since_ns = first_task_->queued_ns_ + ripe_ns;
+  if (worker.now_ns < since_ns) worker.now_ns = now_ns();  // most are long since ripe
+  return worker.now_ns >= since_ns ? first_task_ : nullptr;
 }
 
 // ---- loops
@@ -282,7 +285,7 @@ void Pool::stop_searching(Worker& worker) {
 
 bool Pool::run_something(Worker& worker) {
   // Tasks first: whole tasks side by side need less coordination than pieces of one.
-  if (Task* task = ripe_task()) {
+  if (Task* task = ripe_task(worker)) {
     unlink(*task);
     stop_searching(worker);
     Trampoline::run_all(Ref<Task>::adopt(task));
@@ -294,7 +297,8 @@ bool Pool::run_something(Worker& worker) {
   } else {
     return false;
   }
-  worker.linger_until_ns = now_ns() + kLingerNs;
+  worker.now_ns = now_ns();
+  worker.linger_until_ns = worker.now_ns + kLingerNs;
   lock_.lock();
   --busy_;
   ++searching_;

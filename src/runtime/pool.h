@@ -56,7 +56,7 @@ class Pool {
   bool run_something(Worker& worker);  // under the lock, which it lets go meanwhile
   bool stay_awake(Worker& worker);     // under the lock; false: nothing to wait for, go to sleep
   bool sleep(Worker& worker);          // under the lock; false: this thread is not needed any more
-  Task* ripe_task() const;
+  Task* ripe_task(Worker& worker) const;
   Loop* open_loop() const;
   void stop_searching(Worker& worker);
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/block_cache.h"
 #include "base/ref.h"
 #include "runtime/context.h"
 #include "runtime/spin_lock.h"
@@ -35,7 +36,7 @@ class Waiter {
   const bool is_task_;
 };
 
-class Task : public RefCounted, private Waiter {
+class Task : public RefCounted, public Cached, private Waiter {
  public:
   // Takes a copy of the context of the thread that makes it.
   Task();

@@ -20,13 +20,16 @@ function(prong_ask_python variable package code)
   set(${variable} "${answer}" PARENT_SCOPE)
 endfunction()
 
-# oneTBB: used by src/runtime only. The wheel puts lib/cmake/tbb under the environment's prefix.
-prong_ask_python(PRONG_TBB_PREFIX "tbb-devel" "
+# oneTBB: a peer in bench/runtime.cpp, which is left out where the package is not installed.
+execute_process(COMMAND "${Python_EXECUTABLE}" -c "
 from importlib.metadata import distribution
 d = distribution('tbb-devel')
-print(next(f for f in d.files if f.name == 'TBBConfig.cmake').locate().resolve().parent)")
+print(next(f for f in d.files if f.name == 'TBBConfig.cmake').locate().resolve().parent)"
+                OUTPUT_VARIABLE PRONG_TBB_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 set(TBB_FIND_RELEASE_ONLY ON)
-find_package(TBB REQUIRED CONFIG COMPONENTS tbb PATHS "${PRONG_TBB_PREFIX}" NO_DEFAULT_PATH)
+if(PRONG_TBB_PREFIX)
+  find_package(TBB QUIET CONFIG COMPONENTS tbb PATHS "${PRONG_TBB_PREFIX}" NO_DEFAULT_PATH)
+endif()
 
 # OpenBLAS: used by src/ops/blas only. Its symbols carry the prefix scipy_.
 prong_ask_python(PRONG_BLAS_INCLUDE "scipy-openblas32"

@@ -8,7 +8,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 
 # Third parties, each with the one place that may include it.
 DOORS = {
-    r"(tbb|oneapi)/": "src/runtime/",
     r"(cblas|openblas|lapack)": "src/ops/blas/",
     r"llvm(-c)?/": "src/codegen/llvm_headers.h",
     r"(Python\.h|internal/pycore|cpython/)": ("src/bindings/", "src/capture/"),

@@ -7,7 +7,7 @@
 // infinity has no parts, so rows of A and columns of B must be moderate (is_moderate); what isn't is
 // left to the fused multiply-adds. docs/decisions has the measurements.
 //
-// B stays as floats in its panels, and a stretch of kDepth rows is split into a buffer while the
+// B stays as floats in its panels, and a stretch of rows is split into a buffer while the
 // matrix unit works on the one before: weights are read once a step of a recurrent net, and reading
 // 4 bytes a weight beats reading 6.
 #include "ops/blas/panel_kernels.h"
@@ -30,8 +30,10 @@ constexpr int64_t kTileRows = 16;             // a matrix register is 16 rows of
 constexpr int64_t kTileBytes = 1024;          // so 16 x 32 bfloat16 or 16 x 16 float
 constexpr int64_t kPartsBytes = 3 * kTileBytes;  // high, middle and low of one tile
 constexpr int64_t kStepBytes = 2 * kPartsBytes;  // of B: two tiles stand side by side in a panel
-constexpr int64_t kDepth = 256;               // rows of B split at once: 48 KB, twice
-constexpr int64_t kSteps = kDepth / kPanelDepth;
+// Steps of k in a stretch of B that is split at once: 48 KB, twice, for rows that use it several times.
+// One pair of tiles only passes through, and does so within the first-level cache.
+constexpr int64_t kSteps = 8;
+constexpr int64_t kStepsInPassing = 2;
 
 int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t steps_of(int64_t k) { return (k + kPanelDepth - 1) / kPanelDepth; }
@@ -281,14 +283,16 @@ struct Stretches {
   const PanelProduct& x;
   int64_t column = 0, step = 0;
 
-  explicit Stretches(const PanelProduct& x) : x(x) {}
+  int64_t longest;
+  explicit Stretches(const PanelProduct& x)
+      : x(x), longest(row_pairs_of(x.m) > 1 ? kSteps : kStepsInPassing) {}
   bool at_end() const { return column >= x.columns; }
-  int64_t steps() const { return smaller(kSteps, steps_of(x.k) - step); }
+  int64_t steps() const { return smaller(longest, steps_of(x.k) - step); }
   const float* rows() const {
     return x.panels + column / kPanelColumns * x.panel_stride + step * kPanelDepth * kPanelColumns;
   }
   void next() {
-    step += kSteps;
+    step += longest;
     if (step < steps_of(x.k)) return;
     step = 0;
     column += kPanelColumns;

@@ -43,7 +43,8 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+                f"bias={self.bias is not None}")
 
 
 class RMSNorm(Module):
@@ -82,7 +83,8 @@ class GroupNorm(Module):
     eps: float
     affine: bool
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None):
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None,
+                 *, bias: bool = True):
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
@@ -91,19 +93,20 @@ class GroupNorm(Module):
         self.eps = eps
         self.affine = affine
         self.register_parameter("weight", Parameter(prong.ones(num_channels, device=device, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(prong.zeros(num_channels, device=device, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(prong.zeros(num_channels, device=device, dtype=dtype)) if affine and bias else None)
 
     def reset_parameters(self) -> None:
-        if self.affine:
-            with prong.no_grad():
+        with prong.no_grad():
+            if self.weight is not None:
                 self.weight.fill_(1.0)
+            if self.bias is not None:
                 self.bias.fill_(0.0)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
 class _NormBase(Module):
@@ -118,7 +121,7 @@ class _NormBase(Module):
     track_running_stats: bool
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: Optional[float] = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device=None, dtype=None):
+                 track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True):
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -126,7 +129,7 @@ class _NormBase(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         self.register_parameter("weight", Parameter(prong.empty(num_features, device=device, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(prong.empty(num_features, device=device, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(prong.empty(num_features, device=device, dtype=dtype)) if affine and bias else None)
         self.register_buffer("running_mean", prong.zeros(num_features, device=device, dtype=dtype) if track_running_stats else None)
         self.register_buffer("running_var", prong.ones(num_features, device=device, dtype=dtype) if track_running_stats else None)
         self.register_buffer("num_batches_tracked", prong.tensor(0, dtype=prong.long) if track_running_stats else None)
@@ -140,14 +143,15 @@ class _NormBase(Module):
 
     def reset_parameters(self) -> None:
         self.reset_running_stats()
-        if self.affine:
-            with prong.no_grad():
+        with prong.no_grad():
+            if self.weight is not None:
                 self.weight.fill_(1.0)
+            if self.bias is not None:
                 self.bias.fill_(0.0)
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"track_running_stats={self.track_running_stats}")
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
 
 class _BatchNorm(_NormBase):

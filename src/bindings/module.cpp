@@ -6,12 +6,14 @@
 #include "bindings/future.h"
 #include "bindings/module.h"
 #include "bindings/op_function.h"
+#include "bindings/script.h"
 #include "bindings/tensor_data.h"
 #include "bindings/tensor_type.h"
 
 NB_MODULE(_core, m) {
   using namespace prong::python;
   m.attr("__version__") = PRONG_VERSION;
+  nanobind::set_leak_warnings(false);  // scripts live as long as the process
   PyObject* module = m.ptr();
   try {
     init_errors(module);
@@ -29,4 +31,7 @@ NB_MODULE(_core, m) {
   bind_registry(m);
   bind_profiler(m);
   bind_futures(m);
+  bind_script_types(m);
+  bind_script(m);
+  bind_script_classes(m);
 }

@@ -1,0 +1,25 @@
+"""freeze: a scripted module whose attributes do not change any more."""
+
+import copy
+
+
+def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """A copy of a scripted module in evaluation mode, with parameters and attributes of its own that later changes of the
+    original do not reach."""
+    from prong.jit.modules import ScriptModule, script_module
+
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
+    if mod.training:
+        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
+    original = mod._original()
+    if original is None:
+        raise NotImplementedError("prong cannot freeze a loaded module yet")
+    # The attributes as they are now, not as they were when the module was scripted.
+    frozen = copy.deepcopy(original)
+    return script_module(frozen.eval())._compile()
+
+
+def optimize_for_inference(mod, other_methods=None):
+    """The frozen module: Prong optimizes at the first call."""
+    return freeze(mod.eval()) if mod.training else mod

@@ -143,7 +143,7 @@ class Printer {
   }
 
   void node(const Node& n) {
-    if (n.is(NodeKind::kConstant) && has_natural_type(*n.output())) return;
+    if (n.is(NodeKind::kConstant) && (has_natural_type(*n.output()) || is_left_out(*n.output()))) return;
     std::string text = outputs(n.outputs());
     if (!text.empty()) text += " = ";
     text += head(n);
@@ -196,15 +196,31 @@ class Printer {
       for (const Value* v : n.inputs()) out += cat(out.empty() ? "" : ", ", operand(v));
       return out;
     }
-    const auto positional = static_cast<size_t>(schema->num_positional());
-    size_t last = positional;
-    while (last > 0 && is_default(schema->arguments[last - 1], n.input(last - 1))) --last;
+    const size_t positional = static_cast<size_t>(schema->num_positional()), last = positional_end(*schema, n);
     for (size_t i = 0; i < n.inputs().size(); ++i) {
       const Argument& a = schema->arguments[i];
       if (i < positional ? i >= last : is_default(a, n.input(i))) continue;
       out += cat(out.empty() ? "" : ", ", i < positional ? std::string() : a.name + "=", operand(n.input(i)));
     }
     return out;
+  }
+  // Positional arguments from here on equal their defaults.
+  static size_t positional_end(const Schema& schema, const Node& n) {
+    auto last = static_cast<size_t>(schema.num_positional());
+    while (last > 0 && is_default(schema.arguments[last - 1], n.input(last - 1))) --last;
+    return last;
+  }
+  // A constant that is only ever an argument which is not printed.
+  static bool is_left_out(const Value& v) {
+    return v.has_uses() && std::all_of(v.uses().begin(), v.uses().end(), [](const Use& use) {
+      const Node& n = *use.user;
+      if (!n.is(NodeKind::kOp) && !n.is(NodeKind::kHost)) return false;
+      const Schema& schema = n.is(NodeKind::kOp) ? n.op().schema() : n.host().schema;
+      if (schema.arguments.size() != n.inputs().size()) return false;
+      const auto i = static_cast<size_t>(use.index);
+      if (i < static_cast<size_t>(schema.num_positional())) return i >= positional_end(schema, n);
+      return is_default(schema.arguments[i], n.input(i));
+    });
   }
   static bool is_default(const Argument& a, const Value* v) {
     const IValue* c = v->constant();

@@ -1,0 +1,133 @@
+// fuse: gathers pointwise ops of a straight line, producers into consumers, into `fused` nodes.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/builder.h"
+#include "passes/effects.h"
+#include "passes/passes.h"
+
+namespace prong {
+namespace {
+
+bool is_number(const Type& t) {
+  return t.is(TypeKind::kInt) || t.is(TypeKind::kFloat) || t.is(TypeKind::kBool) || t.is(TypeKind::kNumber);
+}
+
+// An op of which a kernel could be made: the body is there, and all that varies is tensors and numbers.
+bool is_fusible(const Node& n) {
+  if (!n.is(NodeKind::kOp)) return false;
+  const OpDef& op = n.op();
+  if (!op.pointwise() || op.family() != Family::kPointwise || op.mutated_argument() >= 0 || op.is_random()) return false;
+  if (!n.output()->type()->is(TypeKind::kTensor)) return false;
+  return std::all_of(n.inputs().begin(), n.inputs().end(), [](const Value* v) {
+    return v->constant() ? !v->constant()->is_tensor() || v->type()->is(TypeKind::kTensor)
+                         : v->type()->is(TypeKind::kTensor) || is_number(*v->type());
+  });
+}
+
+// Pure ops do not move across what writes, ends the function early, or holds such things.
+bool is_barrier(const Node& n) {
+  return may_write(n) || n.is(NodeKind::kRaise) || n.is(NodeKind::kAssert) || !n.blocks().empty();
+}
+
+// A group of nodes, run where its last one stands.
+struct Group {
+  std::vector<Node*> nodes;
+  std::unordered_set<const Node*> members;
+  Node* last = nullptr;
+};
+
+// The node of `b` in or at which n stands.
+const Node* ancestor_in(const Block& b, const Node* n) {
+  while (n->block() != &b) n = n->block()->owner();
+  return n;
+}
+
+class Fuser {
+ public:
+  explicit Fuser(Block& b) : block_(b) {}
+
+  void run() {
+    // From the end: each consumer takes in what it can. Writes cut the line into stretches.
+    for (Node* n = block_.yield()->prev(); n;) {
+      Node* before = n->prev();
+      if (is_fusible(*n) && !taken_.contains(n)) before = gather(n);
+      n = before;
+    }
+    for (Node* n : block_)
+      for (Block* inner : n->blocks()) Fuser(*inner).run();
+  }
+
+ private:
+  // Grows a group that ends in `last`; gives the node to go on at.
+  Node* gather(Node* last) {
+    Group g{{last}, {last}, last};
+    for (Node* n = last->prev(); n && !is_barrier(*n); n = n->prev())
+      if (is_fusible(*n) && !taken_.contains(n) && feeds(g, *n) && can_move_down(g, *n)) {
+        g.nodes.push_back(n);
+        g.members.insert(n);
+      }
+    for (const Node* n : g.nodes) taken_.insert(n);
+    Node* before = last->prev();
+    if (g.nodes.size() < 2) return before;
+    std::reverse(g.nodes.begin(), g.nodes.end());
+    return make_node(g);
+  }
+
+  static bool feeds(const Group& g, const Node& n) {
+    return std::any_of(n.output()->uses().begin(), n.output()->uses().end(),
+                       [&](const Use& use) { return g.members.contains(use.user); });
+  }
+  // Its other readers must stand after the group's end.
+  bool can_move_down(const Group& g, const Node& n) const {
+    return std::all_of(n.output()->uses().begin(), n.output()->uses().end(), [&](const Use& use) {
+      if (g.members.contains(use.user)) return true;
+      return g.last->is_before(ancestor_in(block_, use.user));
+    });
+  }
+
+  Node* make_node(const Group& g) {
+    auto inner = std::make_shared<Graph>();
+    GraphBuilder b(*inner);
+    std::unordered_map<const Value*, Value*> map;
+    std::vector<Value*> inputs;
+    const auto inside = [&](Value* v) {
+      const auto [it, is_new] = map.try_emplace(v);
+      if (!is_new) return it->second;
+      if (v->constant()) return it->second = b.constant(*v->constant(), v->type());
+      inputs.push_back(v);
+      return it->second = inner->add_input(v->type(), v->name());
+    };
+    std::vector<Value*> results, outputs;
+    for (const Node* n : g.nodes) {
+      b.set_range(n->range());
+      std::vector<Value*> args;
+      for (Value* v : n->inputs()) args.push_back(inside(v));
+      Value* result = b.op(n->op(), args);
+      result->set_name(n->output()->name());
+      map[n->output()] = result;
+      const auto& uses = n->output()->uses();
+      if (std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return !g.members.contains(u.user); })) {
+        results.push_back(result);
+        outputs.push_back(n->output());
+      }
+    }
+    b.yield(results);
+    GraphBuilder at = GraphBuilder::before(g.last);
+    Node* fused = at.create(NodeKind::kFused, inputs)->set_subgraph(std::move(inner));
+    for (Value* v : outputs) v->replace_all_uses_with(fused->add_output(v->type(), v->name()));
+    for (auto it = g.nodes.rbegin(); it != g.nodes.rend(); ++it) (*it)->erase();
+    return fused->prev();
+  }
+
+  Block& block_;
+  std::unordered_set<const Node*> taken_;
+};
+
+}  // namespace
+
+void fuse(Graph& graph) { Fuser(*graph.top()).run(); }
+
+}  // namespace prong

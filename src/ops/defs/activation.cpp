@@ -136,7 +136,7 @@ void register_gates(Registry& r) {
       })
       .where(kFunctional)
       .samples({{"t(3, 4)"}, {"t(3, 4), approximate='tanh'"}, {"t(0, 5)"}})
-      .reference("0.5 * input * (1 + scipy.special.erf(input / np.sqrt(2))) if approximate == 'none' else 0.5 * input * (1 + "
+      .reference("0.5 * input * (1 + np.vectorize(math.erf, otypes=[float])(input / np.sqrt(2))) if approximate == 'none' else 0.5 * input * (1 + "
                  "np.tanh(np.sqrt(2 / np.pi) * (input + 0.044715 * input ** 3)))");
   add_op(r, "hardsigmoid(input: Tensor) -> Tensor")
       .doc("min(max(input + 3, 0), 6) / 6.")

@@ -15,6 +15,10 @@ OpDef& add_op(Registry& r, std::string_view schema) { return r.add(schema).no_gr
 const Spelling kWithInplace = {.inplace = true};
 
 std::vector<Sample> unary_samples() { return {{"t(3, 4)"}, {"t()"}, {"t(0, 5)"}, {"strided(4, 6)"}}; }
+// Of ops that PyTorch gives no Python numbers.
+std::vector<Sample> pair_samples() {
+  return {{"t(3, 4), t(3, 4)"}, {"t(3, 1), t(4)"}, {"t(0, 4), t(4)"}, {"strided(4, 6), t(4, 6)"}};
+}
 std::vector<Sample> binary_samples() {
   return {{"t(3, 4), t(3, 4)"}, {"t(3, 1), t(4)"}, {"t(3, 4), 2.5"}, {"t(0, 4), t(4)"}, {"strided(4, 6), t(4, 6)"}};
 }
@@ -283,7 +287,7 @@ void register_powers(Registry& r) {
       .doc("sqrt(input^2 + other^2), without overflow on the way.")
       .pointwise<Floats>([](auto x, auto y) { return hypot(x, y); })
       .where(kWithInplace)
-      .samples(binary_samples())
+      .samples(pair_samples())
       .reference("np.hypot(input, other)");
 }
 
@@ -352,7 +356,7 @@ void register_rounding(Registry& r) {
       .pointwise<Floats>([](auto x, auto y) { return next_after(x, y); })
       .where(kWithInplace)
       .not_differentiable("a step of one representable number")
-      .samples(binary_samples())
+      .samples(pair_samples())
       .reference("np.nextafter(input, np.asarray(other, input.dtype))");
 }
 
@@ -400,7 +404,7 @@ void register_bounds(Registry& r) {
       .samples({{"t(3, 4), 0.5"}, {"t(3, 4), t(4)"}})
       .reference("np.minimum(input, max)");
   const auto pair = [&](const char* schema, const char* doc, const char* reference, auto body) {
-    add_op(r, schema).doc(doc).pointwise<Numbers>(body).samples(binary_samples()).reference(reference);
+    add_op(r, schema).doc(doc).pointwise<Numbers>(body).samples(pair_samples()).reference(reference);
   };
   pair("maximum(input: Tensor, other: Tensor) -> Tensor", "The larger of two; NaN if either is NaN.",
        "np.maximum(input, other)", [](auto x, auto y) { return larger(x, y); });

@@ -68,11 +68,11 @@ void register_trigonometry(Registry& r) {
 }
 
 void register_special(Registry& r) {
-  function(r, "erf", "The error function.", "t", "scipy.special.erf(input)", [](auto x) { return erf(x); });
-  function(r, "erfc", "1 - erf(input), also right where that is small.", "t", "scipy.special.erfc(input)",
+  function(r, "erf", "The error function.", "t", "np.vectorize(math.erf, otypes=[float])(input)", [](auto x) { return erf(x); });
+  function(r, "erfc", "1 - erf(input), also right where that is small.", "t", "np.vectorize(math.erfc, otypes=[float])(input)",
            [](auto x) { return erfc(x); });
   function(r, "erfinv", "The inverse of erf.", "unit", "scipy.special.erfinv(input)", [](auto x) { return erfinv(x); });
-  function(r, "lgamma", "The logarithm of the size of the gamma function.", "pos", "scipy.special.gammaln(input)",
+  function(r, "lgamma", "The logarithm of the size of the gamma function.", "pos", "np.vectorize(math.lgamma, otypes=[float])(input)",
            [](auto x) { return lgamma(x); });
   function(r, "digamma", "The derivative of lgamma.", "pos", "scipy.special.digamma(input)",
            [](auto x) { return digamma(x); });

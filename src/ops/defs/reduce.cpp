@@ -375,7 +375,7 @@ void register_norms(Registry& r) {
       .kernel([](const Tensor& x, std::optional<Number> p, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return norm_of(x, p ? p->as_double() : 2.0, dim, keepdim, dtype);
       })
-      .samples({{"t(3, 4)"}, {"t(3, 4), 1, dim=1"}, {"t(3, 4), 3, dim=0, keepdim=True"}, {"t(3, 4), float('inf')"}})
+      .samples({{"t(3, 4)"}, {"t(3, 4), 1, dim=1"}, {"t(3, 4), 3, dim=0, keepdim=True"}, {"t(3, 4), inf"}})
       .reference("np.linalg.norm(np.ravel(input) if dim is None else input, ord=p, axis=dim, keepdims=keepdim)");
   add_op(r, "norm.fro(input: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
       .doc("The Frobenius norm ('fro'): the 2-norm of the elements.")

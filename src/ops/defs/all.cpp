@@ -9,6 +9,7 @@ namespace prong {
   _(compare)                     \
   _(conv)                        \
   _(copy)                        \
+  _(count)                       \
   _(create)                      \
   _(einsum)                      \
   _(extreme)                     \
@@ -17,12 +18,14 @@ namespace prong {
   _(matmul)                      \
   _(norm)                        \
   _(pointwise)                   \
+  _(pointwise_composite)         \
   _(pointwise_math)              \
   _(random)                      \
   _(reduce)                      \
   _(rnn)                         \
   _(scatter)                     \
   _(softmax)                     \
+  _(sort)                        \
   _(view)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);

@@ -69,7 +69,7 @@ void register_softmax_pair(Registry& r) {
         return call_tensor("add", call_tensor("log", sum), call_tensor("reshape", shift, sizes));
       })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), (0, 1)"}, {"t(3, 4), 0, True"}})
-      .reference("np.log(np.sum(np.exp(input), axis=dim, keepdims=keepdim))");
+      .reference("np.log(np.sum(np.exp(input), axis=tuple(dim), keepdims=keepdim))");
 }
 
 // ── running sums ──

@@ -13,6 +13,9 @@ void cached_delete(void* p, size_t bytes) noexcept;
 struct Cached {
   static void* operator new(size_t bytes) { return cached_new(bytes); }
   static void operator delete(void* p, size_t bytes) noexcept { cached_delete(p, bytes); }
+  // For classes that bring their memory along (and their own operator delete).
+  static void* operator new(size_t, void* place) noexcept { return place; }
+  static void operator delete(void*, void*) noexcept {}
 };
 
 }  // namespace prong

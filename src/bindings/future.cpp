@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 
 #include "bindings/module.h"
-#include "profile/profile.h"
 #include "runtime/task.h"
 
 namespace nb = nanobind;
@@ -158,7 +157,6 @@ PyFuture fork(nb::args given, nb::kwargs kwargs) {
   PyFuture out{make_ref<Future>(), true};
   auto task = make_ref<PythonCall>(f, rest.get(), kwargs.size() ? kwargs.ptr() : nullptr, out.future);
   out.future->set_producer(*task);
-  profile::mark_fork(task->profile_id());
   submit(std::move(task));
   return out;
 }

@@ -94,7 +94,7 @@ def _run_module(name: str, arguments: list[str]) -> None:
     sys.argv = ["-m", *arguments]
     sys.path[0] = os.getcwd()
     _new_main()
-    runpy._run_module_as_main(name, alter_argv=True)
+    runpy._run_module_as_main(name, alter_argv=True)  # type: ignore[attr-defined]
 
 
 def _run_code(code: str, arguments: list[str]) -> None:

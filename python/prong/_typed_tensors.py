@@ -4,6 +4,8 @@ from prong import _core
 
 
 class _Typed(type):
+    dtype: _core.dtype
+
     def __instancecheck__(cls, obj) -> bool:
         return isinstance(obj, _core.Tensor) and obj.dtype is cls.dtype
 

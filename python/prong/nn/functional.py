@@ -86,7 +86,7 @@ def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_
     """Normalises each channel of each sample by itself."""
     if not use_input_stats:
         return prong.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, False)
-    return group_norm(input, input.size(1), weight, bias, eps)  # noqa: F821 (from the registry)
+    return group_norm(input, input.size(1), weight, bias, eps)  # type: ignore[name-defined]  # noqa: F821 (from the registry)
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None,

@@ -479,8 +479,8 @@ class Module:
 
 _HOOK_KINDS = ("_forward_hooks", "_forward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
                "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
-_global_forward_hooks = OrderedDict()
-_global_forward_pre_hooks = OrderedDict()
+_global_forward_hooks: OrderedDict = OrderedDict()
+_global_forward_pre_hooks: OrderedDict = OrderedDict()
 
 
 def register_module_forward_hook(hook):

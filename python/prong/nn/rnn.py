@@ -62,7 +62,7 @@ class RNNBase(Module):
             for direction in range(directions):
                 size = input_size if layer == 0 else hidden_size * directions
                 suffix = f"_l{layer}" + ("_reverse" if direction else "")
-                shapes = {f"weight_ih{suffix}": (gates, size), f"weight_hh{suffix}": (gates, hidden_size)}
+                shapes: dict[str, tuple[int, ...]] = {f"weight_ih{suffix}": (gates, size), f"weight_hh{suffix}": (gates, hidden_size)}
                 if bias:
                     shapes |= {f"bias_ih{suffix}": (gates,), f"bias_hh{suffix}": (gates,)}
                 for name, shape in shapes.items():

@@ -29,7 +29,8 @@ static_assert(sizeof(StateBytes) == 5056);
 void Generator::seed_words(uint64_t seed) {
   seed_ = seed;
   words_[0] = static_cast<uint32_t>(seed);
-  for (uint32_t i = 1; i < kWords; ++i) words_[i] = 1812433253u * (words_[i - 1] ^ (words_[i - 1] >> 30)) + i;
+  for (uint32_t i = 1; i < kWords; ++i)
+    words_[i] = 1812433253u * (words_[i - 1] ^ (words_[i - 1] >> 30)) + i;
   left_ = 1;
   next_ = 0;
   next_normal_.reset();
@@ -44,7 +45,8 @@ void Generator::manual_seed(uint64_t seed) {
 uint64_t Generator::seed() {
   std::random_device device;
   // 53 bits, so that the seed survives a passage through a double.
-  const uint64_t seed = (static_cast<uint64_t>(device()) << 32 | device()) & ((uint64_t{1} << 53) - 1);
+  const uint64_t seed =
+      (static_cast<uint64_t>(device()) << 32 | device()) & ((uint64_t{1} << 53) - 1);
   manual_seed(seed);
   return seed;
 }
@@ -60,7 +62,8 @@ void Generator::twist() {
     const uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
     return far ^ (y >> 1) ^ (low & 1u ? 0x9908b0dfu : 0u);
   };
-  for (int i = 0; i < kWords - kShift; ++i) words_[i] = mixed(words_[i], words_[i + 1], words_[i + kShift]);
+  for (int i = 0; i < kWords - kShift; ++i)
+    words_[i] = mixed(words_[i], words_[i + 1], words_[i + kShift]);
   for (int i = kWords - kShift; i < kWords - 1; ++i)
     words_[i] = mixed(words_[i], words_[i + 1], words_[i + kShift - kWords]);
   words_[kWords - 1] = mixed(words_[kWords - 1], words_[0], words_[kShift - 1]);
@@ -115,12 +118,15 @@ Tensor Generator::state() {
 }
 
 void Generator::set_state(const Tensor& state) {
-  PRONG_CHECK(state.dtype() == DType::kUInt8, kType, "RNG state must be a torch.ByteTensor, got a tensor of ", state.dtype());
-  PRONG_CHECK(state.numel() == sizeof(StateBytes), kRuntime, "Expected a CPUGeneratorImplState of size ",
-              sizeof(StateBytes), " but found the input RNG state size to be ", state.numel());
+  PRONG_CHECK(state.dtype() == DType::kUInt8, kType,
+              "RNG state must be a torch.ByteTensor, got a tensor of ", state.dtype());
+  PRONG_CHECK(state.numel() == sizeof(StateBytes), kRuntime,
+              "Expected a CPUGeneratorImplState of size ", sizeof(StateBytes),
+              " but found the input RNG state size to be ", state.numel());
   StateBytes s;
   std::memcpy(&s, state.contiguous().raw(), sizeof s);
-  PRONG_CHECK(s.seeded == 1 && s.left > 0 && s.left <= kWords && s.next <= kWords, kRuntime, "Invalid mt19937 state");
+  PRONG_CHECK(s.seeded == 1 && s.left > 0 && s.left <= kWords && s.next <= kWords, kRuntime,
+              "Invalid mt19937 state");
   std::lock_guard lock(mutex_);
   seed_ = s.seed;
   left_ = s.left;

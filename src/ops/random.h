@@ -1,5 +1,5 @@
-// Generator: the source of random numbers, with the numbers of PyTorch's CPU generator for the same seed (mt19937).
-// Called by the random ops and by bindings.
+// Generator: the source of random numbers, with the numbers of PyTorch's CPU generator for the same
+// seed (mt19937). Called by the random ops and by bindings.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,9 @@ class Generator final : public ObjectBase {
     return high << 32 | random();
   }
   void random_words(uint32_t* out, int64_t n);  // n times random()
-  double uniform() { return static_cast<double>(random64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53; }      // [0, 1)
+  double uniform() {
+    return static_cast<double>(random64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+  }  // [0, 1)
   float uniform_float() { return static_cast<float>(random() & ((1u << 24) - 1)) * 0x1p-24f; }
   double normal();  // mean 0, deviation 1; pairs, of which the second is kept
 
@@ -57,7 +59,7 @@ class Generator final : public ObjectBase {
 
   std::mutex mutex_;
   uint64_t seed_ = 0;
-  int left_ = 1;       // words until the next twist
+  int left_ = 1;  // words until the next twist
   uint32_t next_ = 0;
   uint32_t words_[kWords];
   std::optional<double> next_normal_;

@@ -1,4 +1,5 @@
-// The table of row conversions behind convert.h. Compiled at -O3, so that the contiguous loops become SIMD.
+// The table of row conversions behind convert.h. Compiled at -O3, so that the contiguous loops
+// become SIMD.
 #include "tensor/convert.h"
 
 #include <cstring>
@@ -11,14 +12,16 @@ namespace prong {
 
 namespace {
 
-// The dense row of a pair; the compiler makes SIMD of it, except for half precision, where it does not.
+// The dense row of a pair; the compiler makes SIMD of it, except for half precision, where it does
+// not.
 template <class D, class S>
 void convert_dense(D* __restrict d, const S* __restrict s, int64_t n) {
   int64_t i = 0;
 #if defined(__F16C__)
   if constexpr (std::is_same_v<D, float> && std::is_same_v<S, Half>) {
     for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
+      _mm256_storeu_ps(d + i,
+                       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));
   } else if constexpr (std::is_same_v<D, Half> && std::is_same_v<S, float>) {
     for (; i + 8 <= n; i += 8)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(d + i),

@@ -1,4 +1,5 @@
-// Conversion of one element, and of a row of them, between any two element types. Called by copies and kernels.
+// Conversion of one element, and of a row of them, between any two element types. Called by copies
+// and kernels.
 #pragma once
 
 #include <type_traits>
@@ -7,8 +8,8 @@
 
 namespace prong {
 
-// As PyTorch converts: to bool by "is not zero", floating to integral towards zero, and to the small integers by way of
-// a wide one, so that -1.0 is 255 as a uint8.
+// As PyTorch converts: to bool by "is not zero", floating to integral towards zero, and to the
+// small integers by way of a wide one, so that -1.0 is 255 as a uint8.
 template <class D, class S>
 inline D convert(S x) {
   constexpr bool from_small_float = std::is_same_v<S, Half> || std::is_same_v<S, BFloat16>;
@@ -29,8 +30,10 @@ inline D convert(S x) {
   }
 }
 
-// dst[i * dst_stride] = src[i * src_stride] for i < n; strides in elements; the rows do not overlap.
-using RowFn = void (*)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride, int64_t n);
+// dst[i * dst_stride] = src[i * src_stride] for i < n; strides in elements; the rows do not
+// overlap.
+using RowFn = void (*)(void* dst, int64_t dst_stride, const void* src, int64_t src_stride,
+                       int64_t n);
 RowFn row_converter(DType dst, DType src);  // a plain move when they are equal
 
 }  // namespace prong

@@ -15,7 +15,8 @@ namespace {
 std::mutex options_mutex;
 PrintOptions current_options;
 
-// The elements that are shown, in order: at most `edge` from each end of a dimension when summarised.
+// The elements that are shown, in order: at most `edge` from each end of a dimension when
+// summarised.
 class Elements {
  public:
   Elements(const Tensor& t, bool summarize, int edge) : t_(t), summarize_(summarize), edge_(edge) {
@@ -66,7 +67,8 @@ struct Texts {
   size_t width = 1;
 };
 
-// One form for all numbers of a tensor: "1." when all are whole, "1.0000", or "1.0000e+00" when they are far apart.
+// One form for all numbers of a tensor: "1." when all are whole, "1.0000", or "1.0000e+00" when
+// they are far apart.
 Texts write_numbers(const std::vector<double>& numbers, const PrintOptions& options) {
   double smallest = std::numeric_limits<double>::infinity(), largest = 0;
   bool any = false, whole = true, scientific = false;
@@ -78,7 +80,8 @@ Texts write_numbers(const std::vector<double>& numbers, const PrintOptions& opti
     largest = std::max(largest, std::fabs(x));
   }
   if (any)
-    scientific = options.sci_mode.value_or(largest / smallest > 1000 || largest > 1e8 || smallest < 1e-4);
+    scientific =
+        options.sci_mode.value_or(largest / smallest > 1000 || largest > 1e8 || smallest < 1e-4);
   Texts out;
   for (double x : numbers) {
     std::string text;
@@ -174,8 +177,9 @@ std::string write_elements(const Tensor& t, int indent, const PrintOptions& opti
   if (t.numel() == 0) return "[]";
   const bool summarize = static_cast<double>(t.numel()) > options.threshold;
   const Elements elements(t, summarize, options.edgeitems);
-  Texts texts = is_floating(t.dtype()) ? write_numbers(elements.numbers, options)
-                                       : write_integers(elements.integers, t.dtype() == DType::kBool);
+  Texts texts = is_floating(t.dtype())
+                    ? write_numbers(elements.numbers, options)
+                    : write_integers(elements.integers, t.dtype() == DType::kBool);
   for (std::string& text : texts.items) pad_left(text, texts.width);
   std::string out;
   Layout(t, summarize, options, texts).write(out, 0, indent);
@@ -208,21 +212,22 @@ PrintOptions print_options() {
 
 void set_print_options(const PrintOptions& options) {
   PRONG_CHECK(options.precision >= 0 && options.edgeitems >= 0, kValue,
-              "set_printoptions: precision and edgeitems must not be negative, got ", options.precision, " and ",
-              options.edgeitems);
+              "set_printoptions: precision and edgeitems must not be negative, got ",
+              options.precision, " and ", options.edgeitems);
   std::lock_guard lock(options_mutex);
   current_options = options;
 }
 
-std::string format_tensor(const Tensor& t, std::string_view prefix, std::span<const std::string> suffixes,
-                          const PrintOptions& options) {
+std::string format_tensor(const Tensor& t, std::string_view prefix,
+                          std::span<const std::string> suffixes, const PrintOptions& options) {
   const int indent = static_cast<int>(prefix.size());
   std::string out(prefix);
   out += write_elements(t, indent, options);
 
   std::vector<std::string> all;
   const bool empty = t.numel() == 0, is_default = t.dtype() == default_dtype();
-  if ((empty && t.rank() != 1) || (!empty && options.edgeitems == 0)) all.push_back("size=" + tuple_text(t.sizes()));
+  if ((empty && t.rank() != 1) || (!empty && options.edgeitems == 0))
+    all.push_back("size=" + tuple_text(t.sizes()));
   // Elements tell int64 and bool from the rest; an empty tensor has none.
   if (!is_default && (empty || (t.dtype() != DType::kInt64 && t.dtype() != DType::kBool)))
     all.push_back(cat("dtype=torch.", t.dtype()));
@@ -246,7 +251,9 @@ std::string format_tensor(const Tensor& t, std::string_view prefix, std::span<co
 std::string to_string(const Tensor& t) {
   if (!t.defined()) return "None";
   const std::string suffix = "requires_grad=True";
-  return format_tensor(t, "tensor(", std::span<const std::string>(&suffix, t.requires_grad() ? 1 : 0), print_options());
+  return format_tensor(t, "tensor(",
+                       std::span<const std::string>(&suffix, t.requires_grad() ? 1 : 0),
+                       print_options());
 }
 
 }  // namespace prong

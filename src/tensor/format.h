@@ -1,4 +1,5 @@
-// Tensors as text, as PyTorch's repr prints them, and the options for that. Called by bindings and messages.
+// Tensors as text, as PyTorch's repr prints them, and the options for that. Called by bindings and
+// messages.
 #pragma once
 
 #include <optional>
@@ -24,8 +25,9 @@ struct PrintOptions {
 PrintOptions print_options();
 void set_print_options(const PrintOptions& options);
 
-// "tensor([...], dtype=torch.float64, grad_fn=<...>)": `prefix` opens the text ("tensor("), `suffixes` come last.
-std::string format_tensor(const Tensor& t, std::string_view prefix, std::span<const std::string> suffixes,
-                          const PrintOptions& options);
+// "tensor([...], dtype=torch.float64, grad_fn=<...>)": `prefix` opens the text ("tensor("),
+// `suffixes` come last.
+std::string format_tensor(const Tensor& t, std::string_view prefix,
+                          std::span<const std::string> suffixes, const PrintOptions& options);
 
 }  // namespace prong

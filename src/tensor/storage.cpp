@@ -1,8 +1,8 @@
 // The caching allocator and Storage. Called by Tensor::empty for every result of every op.
 //
-// Blocks belong to size classes (steps of 64 bytes up to 1 KiB, then four steps a doubling). Each thread keeps a few
-// free blocks of the small classes and needs no lock for them; large blocks, and what a thread has too many of, go to
-// the pool that all threads share.
+// Blocks belong to size classes (steps of 64 bytes up to 1 KiB, then four steps a doubling). Each
+// thread keeps a few free blocks of the small classes and needs no lock for them; large blocks, and
+// what a thread has too many of, go to the pool that all threads share.
 #include "tensor/storage.h"
 
 #include <pthread.h>
@@ -29,14 +29,15 @@ constexpr bool kKeepFreedBlocks = true;
 #endif
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kFineLimit = 1024;          // up to here one class per 64 bytes
+constexpr size_t kFineLimit = 1024;  // up to here one class per 64 bytes
 constexpr int kFineClasses = kFineLimit / kAlignment;
-constexpr size_t kThreadLimit = 64 * 1024;   // larger blocks are not kept by threads
+constexpr size_t kThreadLimit = 64 * 1024;  // larger blocks are not kept by threads
 constexpr int kThreadClasses = kFineClasses + 4 * 6;
 constexpr int kClasses = kFineClasses + 4 * 53;  // up to 2^63
 constexpr size_t kThreadBytesPerClass = 256 * 1024;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kHugeLimit = size_t{4} << 20;  // from here blocks are aligned to huge pages and ask for them
+constexpr size_t kHugeLimit = size_t{4}
+                              << 20;  // from here blocks are aligned to huge pages and ask for them
 
 struct SizeClass {
   int index;
@@ -48,9 +49,10 @@ SizeClass size_class(size_t bytes) {
     const size_t index = (bytes + kAlignment - 1) / kAlignment - 1;
     return {static_cast<int>(index), (index + 1) * kAlignment};
   }
-  const int exponent = std::bit_width(bytes - 1) - 1;  // bytes - 1 lies in [2^e, 2^(e+1))
+  const int exponent = std::bit_width(bytes - 1) - 1;    // bytes - 1 lies in [2^e, 2^(e+1))
   const size_t quarter = (bytes - 1) >> (exponent - 2);  // 4 to 7
-  return {kFineClasses + (exponent - 10) * 4 + static_cast<int>(quarter - 4), (quarter + 1) << (exponent - 2)};
+  return {kFineClasses + (exponent - 10) * 4 + static_cast<int>(quarter - 4),
+          (quarter + 1) << (exponent - 2)};
 }
 
 // Free blocks are linked through their own memory.
@@ -72,7 +74,8 @@ struct FreeList {
   }
 };
 
-// How many blocks of a class a thread keeps; half of that moves to or from the shared pool at a time.
+// How many blocks of a class a thread keeps; half of that moves to or from the shared pool at a
+// time.
 uint32_t thread_capacity(size_t class_bytes) {
   return static_cast<uint32_t>(std::clamp<size_t>(kThreadBytesPerClass / class_bytes, 4, 256));
 }
@@ -198,7 +201,8 @@ struct ThreadCache {
   }
 };
 
-// The cache of this thread; null before the first use and after the thread's end (then the pool serves directly).
+// The cache of this thread; null before the first use and after the thread's end (then the pool
+// serves directly).
 thread_local ThreadCache* thread_cache = nullptr;
 thread_local bool thread_ended = false;
 
@@ -216,14 +220,16 @@ ThreadCache* make_thread_cache() {
   return thread_cache;
 }
 
-inline ThreadCache* this_thread_cache() { return thread_cache ? thread_cache : make_thread_cache(); }
+inline ThreadCache* this_thread_cache() {
+  return thread_cache ? thread_cache : make_thread_cache();
+}
 
 }  // namespace
 
 void* allocate(size_t bytes) {
   if (bytes == 0) return nullptr;
-  PRONG_CHECK(bytes <= size_t{1} << 62, kOutOfMemory, "can't allocate memory: you tried to allocate ", bytes,
-              " bytes");
+  PRONG_CHECK(bytes <= size_t{1} << 62, kOutOfMemory,
+              "can't allocate memory: you tried to allocate ", bytes, " bytes");
   const SizeClass c = size_class(bytes);
   ThreadCache* cache = this_thread_cache();
   void* block;

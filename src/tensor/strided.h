@@ -1,5 +1,5 @@
-// Walking strided views of one shape together: dimensions put in memory order and merged where they can be.
-// Called by copies here and by the gather kernels of ops/.
+// Walking strided views of one shape together: dimensions put in memory order and merged where they
+// can be. Called by copies here and by the gather kernels of ops/.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,9 @@ struct StridedLoop {
       if (shape[static_cast<size_t>(i)] != 1) order.push_back(i);
     const Dims& first = *given[0];
     for (size_t i = 1; i < order.size(); ++i)  // insertion sort: nearly always sorted already
-      for (size_t j = i; j > 0 && first[static_cast<size_t>(order[j])] > first[static_cast<size_t>(order[j - 1])]; --j)
+      for (size_t j = i;
+           j > 0 && first[static_cast<size_t>(order[j])] > first[static_cast<size_t>(order[j - 1])];
+           --j)
         std::swap(order[j], order[j - 1]);
     for (int dim : order) {
       const size_t d = static_cast<size_t>(dim);
@@ -69,28 +71,32 @@ struct StridedLoop {
     }
   }
 
-  // Calls f(offsets, n) for pieces of rows that together cover all elements once, in parallel from `grain` elements on.
+  // Calls f(offsets, n) for pieces of rows that together cover all elements once, in parallel from
+  // `grain` elements on.
   template <class F>
   void for_pieces(int64_t grain, F&& f) const {
     const int64_t n = row_length(), all = rows();
     const int64_t piece = std::min(n, grain), pieces = (n + piece - 1) / piece;
-    parallel_for(0, all * pieces, std::max<int64_t>(1, grain / piece), [&](int64_t begin, int64_t end) {
-      while (begin < end) {
-        if (begin % pieces == 0 && end - begin >= pieces) {  // whole rows
-          const int64_t last = end - end % pieces;
-          for_rows(begin / pieces, last / pieces, [&](const std::array<int64_t, N>& o) { f(o, n); });
-          begin = last;
-          continue;
-        }
-        const int64_t row = begin / pieces, stop = std::min(end, (row + 1) * pieces);
-        const int64_t from = (begin - row * pieces) * piece, to = std::min(n, (stop - row * pieces) * piece);
-        for_rows(row, row + 1, [&](std::array<int64_t, N> o) {
-          for (size_t k = 0; k < N; ++k) o[k] += from * strides[k].back();
-          f(o, to - from);
-        });
-        begin = stop;
-      }
-    });
+    parallel_for(0, all * pieces, std::max<int64_t>(1, grain / piece),
+                 [&](int64_t begin, int64_t end) {
+                   while (begin < end) {
+                     if (begin % pieces == 0 && end - begin >= pieces) {  // whole rows
+                       const int64_t last = end - end % pieces;
+                       for_rows(begin / pieces, last / pieces,
+                                [&](const std::array<int64_t, N>& o) { f(o, n); });
+                       begin = last;
+                       continue;
+                     }
+                     const int64_t row = begin / pieces, stop = std::min(end, (row + 1) * pieces);
+                     const int64_t from = (begin - row * pieces) * piece,
+                                   to = std::min(n, (stop - row * pieces) * piece);
+                     for_rows(row, row + 1, [&](std::array<int64_t, N> o) {
+                       for (size_t k = 0; k < N; ++k) o[k] += from * strides[k].back();
+                       f(o, to - from);
+                     });
+                     begin = stop;
+                   }
+                 });
   }
 
  private:

@@ -22,7 +22,8 @@ size_t checked_bytes(DimsView sizes, size_t item_bytes) {
   bool overflow = false;
   int64_t total = static_cast<int64_t>(item_bytes);
   for (int64_t size : sizes) {
-    PRONG_CHECK(size >= 0, kRuntime, "Trying to create tensor with negative dimension ", size, ": ", sizes);
+    PRONG_CHECK(size >= 0, kRuntime, "Trying to create tensor with negative dimension ", size, ": ",
+                sizes);
     overflow |= __builtin_mul_overflow(total, size, &total);
   }
   if (overflow) {
@@ -72,26 +73,30 @@ Tensor Tensor::empty(DimsView sizes, DType dtype) {
   return Tensor(std::move(impl));
 }
 
-Tensor Tensor::view_of(Ref<Storage> storage, int64_t offset, DimsView sizes, DimsView strides, DType dtype) {
+Tensor Tensor::view_of(Ref<Storage> storage, int64_t offset, DimsView sizes, DimsView strides,
+                       DType dtype) {
   PRONG_CHECK(sizes.size() == strides.size(), kRuntime, "mismatch in length of strides and shape");
   PRONG_CHECK(offset >= 0, kRuntime, "Tensor: invalid storage offset ", offset);
   const int64_t item_bytes = static_cast<int64_t>(size_of(dtype));
   int64_t numel = 1, last = offset;  // index of the last element
   bool overflow = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    PRONG_CHECK(strides[i] >= 0, kRuntime,
-                "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
-    PRONG_CHECK(sizes[i] >= 0, kRuntime, "Trying to create tensor with negative dimension ", sizes[i], ": ", sizes);
+    PRONG_CHECK(
+        strides[i] >= 0, kRuntime,
+        "as_strided: Negative strides are not supported at the moment, got strides: ", strides);
+    PRONG_CHECK(sizes[i] >= 0, kRuntime, "Trying to create tensor with negative dimension ",
+                sizes[i], ": ", sizes);
     int64_t reach;
     numel *= sizes[i];
     overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach);
     overflow |= __builtin_add_overflow(last, reach, &last);
   }
-  PRONG_CHECK(!overflow, kRuntime, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+  PRONG_CHECK(!overflow, kRuntime, "Storage size calculation overflowed with sizes=", sizes,
+              " and strides=", strides);
   PRONG_CHECK(numel == 0 || last < static_cast<int64_t>(storage->bytes()) / item_bytes, kRuntime,
-              "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset, ", and itemsize ",
-              item_bytes, " requiring a storage size of ", (last + 1) * item_bytes,
-              " are out of bounds for storage of size ", storage->bytes());
+              "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset,
+              ", and itemsize ", item_bytes, " requiring a storage size of ",
+              (last + 1) * item_bytes, " are out of bounds for storage of size ", storage->bytes());
   Ref<TensorImpl> impl = make_ref<TensorImpl>();
   impl->storage = std::move(storage);
   impl->offset = offset;
@@ -137,14 +142,16 @@ Tensor Tensor::clone() const {
 }
 
 double Tensor::item_double() const {
-  PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
+  PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
+              " elements cannot be converted to Scalar");
   return visit(dtype(), [&](auto tag) {
     return static_cast<double>(*static_cast<const typename decltype(tag)::type*>(raw()));
   });
 }
 
 int64_t Tensor::item_int() const {
-  PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
+  PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
+              " elements cannot be converted to Scalar");
   return visit(dtype(), [&](auto tag) {
     return static_cast<int64_t>(*static_cast<const typename decltype(tag)::type*>(raw()));
   });
@@ -152,8 +159,9 @@ int64_t Tensor::item_int() const {
 
 int64_t wrap_dim(int64_t dim, int64_t rank) {
   const int64_t range = std::max<int64_t>(rank, 1);  // a zero-dim tensor answers to 0 and -1
-  PRONG_CHECK(dim >= -range && dim < range, kIndex, "Dimension out of range (expected to be in range of [", -range,
-              ", ", range - 1, "], but got ", dim, ")");
+  PRONG_CHECK(dim >= -range && dim < range, kIndex,
+              "Dimension out of range (expected to be in range of [", -range, ", ", range - 1,
+              "], but got ", dim, ")");
   return dim < 0 ? dim + range : dim;
 }
 
@@ -164,7 +172,8 @@ Dims broadcast_shapes(DimsView a, DimsView b) {
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
     PRONG_CHECK(x == y || x == 1 || y == 1, kRuntime, "The size of tensor a (", x,
-                ") must match the size of tensor b (", y, ") at non-singleton dimension ", rank - 1 - i);
+                ") must match the size of tensor b (", y, ") at non-singleton dimension ",
+                rank - 1 - i);
     out[rank - 1 - i] = x == 1 ? y : x;
   }
   return out;
@@ -178,9 +187,10 @@ Tensor broadcast_to(const Tensor& t, DimsView sizes) {
   Dims strides(rank, 0);
   for (size_t i = 0; i < own; ++i) {
     const size_t at = rank - own + i;
-    PRONG_CHECK(t.sizes()[i] == sizes[at] || t.sizes()[i] == 1, kRuntime, "The expanded size of the tensor (",
-                sizes[at], ") must match the existing size (", t.sizes()[i], ") at non-singleton dimension ", at,
-                ".  Target sizes: ", sizes, ".  Tensor sizes: ", t.sizes());
+    PRONG_CHECK(t.sizes()[i] == sizes[at] || t.sizes()[i] == 1, kRuntime,
+                "The expanded size of the tensor (", sizes[at], ") must match the existing size (",
+                t.sizes()[i], ") at non-singleton dimension ", at, ".  Target sizes: ", sizes,
+                ".  Tensor sizes: ", t.sizes());
     strides[at] = t.sizes()[i] == sizes[at] ? t.strides()[i] : 0;
   }
   return Tensor::view_of(t.storage(), t.offset(), sizes, strides, t.dtype());
@@ -195,7 +205,8 @@ void ResultType::add(DType dtype, int64_t rank, bool is_wrapped_number) {
 
 DType ResultType::get() const {
   // The lower group decides only where it brings a higher category.
-  const auto combine = [](std::optional<DType> high, std::optional<DType> low) -> std::optional<DType> {
+  const auto combine = [](std::optional<DType> high,
+                          std::optional<DType> low) -> std::optional<DType> {
     if (!high || !low) return high ? high : low;
     if (is_floating(*high)) return high;
     if (*high == DType::kBool || is_floating(*low)) return promote(*high, *low);

@@ -14,13 +14,16 @@ namespace prong {
   _(einsum)                      \
   _(extreme)                     \
   _(index)                       \
+  _(join)                        \
   _(loss)                        \
   _(matmul)                      \
   _(norm)                        \
+  _(pad)                         \
   _(pointwise)                   \
   _(pointwise_composite)         \
   _(pointwise_math)              \
   _(random)                      \
+  _(rearrange)                   \
   _(reduce)                      \
   _(rnn)                         \
   _(scatter)                     \

@@ -1,4 +1,5 @@
-// Ops that make a tensor from no tensor's elements: empty, zeros, full, arange, eye, ... and their _like and new_ forms.
+// Ops that make a tensor from no tensor's elements: empty, zeros, full, arange, eye, ... and their
+// _like and new_ forms.
 #include <algorithm>
 #include <cmath>
 
@@ -40,52 +41,83 @@ Tensor filled(DimsView sizes, DType dtype, int64_t value) {
 template <int64_t kValue>
 void register_constant(Registry& r, const std::string& name) {
   const std::string value = std::to_string(kValue);
-  factory(r, cat(name, "(size: int[], *, dtype: dtype? = None) -> Tensor"), cat("A tensor of ", value, "s."))
-      .kernel([](const Dims& size, const OptionalDType& dtype) { return filled(size, dtype.value_or(default_dtype()), kValue); })
-      .shape([](const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(default_dtype())}; })
-      .samples({{"[2, 3]"}, {"[0, 2]"}, {"[]"}, {"[3], dtype=torch.int64"}, {"[2], dtype=torch.bool"}})
+  factory(r, cat(name, "(size: int[], *, dtype: dtype? = None) -> Tensor"),
+          cat("A tensor of ", value, "s."))
+      .kernel([](const Dims& size, const OptionalDType& dtype) {
+        return filled(size, dtype.value_or(default_dtype()), kValue);
+      })
+      .shape([](const Dims& size, const OptionalDType& dtype) {
+        return TensorMeta{size, dtype.value_or(default_dtype())};
+      })
+      .samples(
+          {{"[2, 3]"}, {"[0, 2]"}, {"[]"}, {"[3], dtype=torch.int64"}, {"[2], dtype=torch.bool"}})
       .reference(cat("np.full(size, ", value, ", np.float32 if dtype is None else dtype)"));
   factory(r, cat(name, "_like(input: Tensor, *, dtype: dtype? = None) -> Tensor"),
           cat("A tensor of ", value, "s with the shape and, unless given, the dtype of input."))
-      .kernel([](const Tensor& x, const OptionalDType& dtype) { return filled(x.sizes(), dtype.value_or(x.dtype()), kValue); })
-      .shape([](const TensorMeta& x, const OptionalDType& dtype) { return TensorMeta{x.sizes, dtype.value_or(x.dtype)}; })
+      .kernel([](const Tensor& x, const OptionalDType& dtype) {
+        return filled(x.sizes(), dtype.value_or(x.dtype()), kValue);
+      })
+      .shape([](const TensorMeta& x, const OptionalDType& dtype) {
+        return TensorMeta{x.sizes, dtype.value_or(x.dtype)};
+      })
       .samples({{"t(2, 3)"}, {"t(2, dtype=int64)"}, {"strided(4, 6)"}})
       .reference(cat("np.full(input.shape, ", value, ", input.dtype if dtype is None else dtype)"));
   factory(r, cat("new_", name, "(input: Tensor, size: int[], *, dtype: dtype? = None) -> Tensor"),
           cat("A tensor of ", value, "s with, unless given, the dtype of input."))
       .where(kMethodOnly)
-      .kernel([](const Tensor& x, const Dims& size, const OptionalDType& dtype) { return filled(size, dtype.value_or(x.dtype()), kValue); })
-      .shape([](const TensorMeta& x, const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(x.dtype)}; })
+      .kernel([](const Tensor& x, const Dims& size, const OptionalDType& dtype) {
+        return filled(size, dtype.value_or(x.dtype()), kValue);
+      })
+      .shape([](const TensorMeta& x, const Dims& size, const OptionalDType& dtype) {
+        return TensorMeta{size, dtype.value_or(x.dtype)};
+      })
       .samples({{"t(2, dtype=int64), [3]"}})
       .reference(cat("np.full(size, ", value, ", input.dtype if dtype is None else dtype)"));
 }
 
 void register_empty(Registry& r) {
-  factory(r, "empty(size: int[], *, dtype: dtype? = None) -> Tensor", "A tensor whose elements are not set.")
-      .kernel([](const Dims& size, const OptionalDType& dtype) { return Tensor::empty(size, dtype.value_or(default_dtype())); })
-      .shape([](const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(default_dtype())}; })
+  factory(r, "empty(size: int[], *, dtype: dtype? = None) -> Tensor",
+          "A tensor whose elements are not set.")
+      .kernel([](const Dims& size, const OptionalDType& dtype) {
+        return Tensor::empty(size, dtype.value_or(default_dtype()));
+      })
+      .shape([](const Dims& size, const OptionalDType& dtype) {
+        return TensorMeta{size, dtype.value_or(default_dtype())};
+      })
       .samples({{"[2, 3]"}, {"[0]"}, {"[2], dtype=torch.int64"}});
   factory(r, "empty_like(input: Tensor, *, dtype: dtype? = None) -> Tensor",
           "A tensor whose elements are not set, with the shape of input.")
-      .kernel([](const Tensor& x, const OptionalDType& dtype) { return Tensor::empty(x.sizes(), dtype.value_or(x.dtype())); })
-      .shape([](const TensorMeta& x, const OptionalDType& dtype) { return TensorMeta{x.sizes, dtype.value_or(x.dtype)}; })
+      .kernel([](const Tensor& x, const OptionalDType& dtype) {
+        return Tensor::empty(x.sizes(), dtype.value_or(x.dtype()));
+      })
+      .shape([](const TensorMeta& x, const OptionalDType& dtype) {
+        return TensorMeta{x.sizes, dtype.value_or(x.dtype)};
+      })
       .samples({{"t(2, 3)"}, {"t(0, 3), dtype=torch.int64"}});
   factory(r, "new_empty(input: Tensor, size: int[], *, dtype: dtype? = None) -> Tensor",
           "A tensor whose elements are not set, with the dtype of input.")
       .where(kMethodOnly)
-      .kernel([](const Tensor& x, const Dims& size, const OptionalDType& dtype) { return Tensor::empty(size, dtype.value_or(x.dtype())); })
-      .shape([](const TensorMeta& x, const Dims& size, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(x.dtype)}; })
+      .kernel([](const Tensor& x, const Dims& size, const OptionalDType& dtype) {
+        return Tensor::empty(size, dtype.value_or(x.dtype()));
+      })
+      .shape([](const TensorMeta& x, const Dims& size, const OptionalDType& dtype) {
+        return TensorMeta{size, dtype.value_or(x.dtype)};
+      })
       .samples({{"t(2, dtype=int64), [3, 0]"}});
   factory(r, "empty_strided(size: int[], stride: int[], *, dtype: dtype? = None) -> Tensor",
           "A tensor whose elements are not set, with the given strides.")
       .kernel([](const Dims& size, const Dims& stride, const OptionalDType& given) {
         const DType dtype = given.value_or(default_dtype());
-        PRONG_CHECK(size.size() == stride.size(), kRuntime, "mismatch in length of strides and shape");
+        PRONG_CHECK(size.size() == stride.size(), kRuntime,
+                    "mismatch in length of strides and shape");
         int64_t reach = 1;
-        for (size_t i = 0; i < size.size(); ++i) reach = size[i] == 0 ? 0 : reach + (reach ? (size[i] - 1) * stride[i] : 0);
+        for (size_t i = 0; i < size.size(); ++i)
+          reach = size[i] == 0 ? 0 : reach + (reach ? (size[i] - 1) * stride[i] : 0);
         return Tensor::empty(Dims{std::max<int64_t>(reach, 0)}, dtype).as_strided(size, stride, 0);
       })
-      .shape([](const Dims& size, const Dims&, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(default_dtype())}; })
+      .shape([](const Dims& size, const Dims&, const OptionalDType& dtype) {
+        return TensorMeta{size, dtype.value_or(default_dtype())};
+      })
       .samples({{"[2, 3], [1, 2]"}, {"[0, 3], [3, 1]"}});
 }
 
@@ -96,27 +128,50 @@ Tensor full(DimsView size, const Number& value, DType dtype) {
 }
 
 void register_full(Registry& r) {
-  factory(r, "full(size: int[], fill_value: Scalar, *, dtype: dtype? = None) -> Tensor", "A tensor of one value.")
-      .kernel([](const Dims& size, const Number& value, const OptionalDType& dtype) { return full(size, value, dtype.value_or(dtype_of(value))); })
-      .shape([](const Dims& size, const Number& value, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(dtype_of(value))}; })
+  factory(r, "full(size: int[], fill_value: Scalar, *, dtype: dtype? = None) -> Tensor",
+          "A tensor of one value.")
+      .kernel([](const Dims& size, const Number& value, const OptionalDType& dtype) {
+        return full(size, value, dtype.value_or(dtype_of(value)));
+      })
+      .shape([](const Dims& size, const Number& value, const OptionalDType& dtype) {
+        return TensorMeta{size, dtype.value_or(dtype_of(value))};
+      })
       .samples({{"[2, 3], 1.5"}, {"[2], 3"}, {"[2], True"}, {"[], 7, dtype=torch.float32"}})
-      .reference("np.full(size, fill_value, dtype or (np.float32 if isinstance(fill_value, float) else None))");
+      .reference(
+          "np.full(size, fill_value, dtype or (np.float32 if isinstance(fill_value, float) else "
+          "None))");
   factory(r, "full_like(input: Tensor, fill_value: Scalar, *, dtype: dtype? = None) -> Tensor",
           "A tensor of one value with the shape of input.")
-      .kernel([](const Tensor& x, const Number& value, const OptionalDType& dtype) { return full(x.sizes(), value, dtype.value_or(x.dtype())); })
-      .shape([](const TensorMeta& x, const Number&, const OptionalDType& dtype) { return TensorMeta{x.sizes, dtype.value_or(x.dtype)}; })
+      .kernel([](const Tensor& x, const Number& value, const OptionalDType& dtype) {
+        return full(x.sizes(), value, dtype.value_or(x.dtype()));
+      })
+      .shape([](const TensorMeta& x, const Number&, const OptionalDType& dtype) {
+        return TensorMeta{x.sizes, dtype.value_or(x.dtype)};
+      })
       .samples({{"t(2, 3), 1.5"}, {"t(2, dtype=int64), 3"}})
       .reference("np.full(input.shape, fill_value, dtype or input.dtype)");
-  factory(r, "new_full(input: Tensor, size: int[], fill_value: Scalar, *, dtype: dtype? = None) -> Tensor",
-          "A tensor of one value with the dtype of input.")
+  factory(
+      r,
+      "new_full(input: Tensor, size: int[], fill_value: Scalar, *, dtype: dtype? = None) -> Tensor",
+      "A tensor of one value with the dtype of input.")
       .where(kMethodOnly)
-      .kernel([](const Tensor& x, const Dims& size, const Number& value, const OptionalDType& dtype) { return full(size, value, dtype.value_or(x.dtype())); })
-      .shape([](const TensorMeta& x, const Dims& size, const Number&, const OptionalDType& dtype) { return TensorMeta{size, dtype.value_or(x.dtype)}; })
+      .kernel(
+          [](const Tensor& x, const Dims& size, const Number& value, const OptionalDType& dtype) {
+            return full(size, value, dtype.value_or(x.dtype()));
+          })
+      .shape([](const TensorMeta& x, const Dims& size, const Number&, const OptionalDType& dtype) {
+        return TensorMeta{size, dtype.value_or(x.dtype)};
+      })
       .samples({{"t(2), [3], 1.5"}})
       .reference("np.full(size, fill_value, dtype or input.dtype)");
-  factory(r, "scalar_tensor(s: Scalar, *, dtype: dtype? = None) -> Tensor", "A zero-dim tensor of one value.")
-      .kernel([](const Number& value, const OptionalDType& dtype) { return full({}, value, dtype.value_or(default_dtype())); })
-      .shape([](const Number&, const OptionalDType& dtype) { return TensorMeta{{}, dtype.value_or(default_dtype())}; })
+  factory(r, "scalar_tensor(s: Scalar, *, dtype: dtype? = None) -> Tensor",
+          "A zero-dim tensor of one value.")
+      .kernel([](const Number& value, const OptionalDType& dtype) {
+        return full({}, value, dtype.value_or(default_dtype()));
+      })
+      .shape([](const Number&, const OptionalDType& dtype) {
+        return TensorMeta{{}, dtype.value_or(default_dtype())};
+      })
       .samples({{"1.5"}, {"2, dtype=torch.int64"}})
       .reference("np.array(s, dtype or np.float32)");
 }
@@ -134,11 +189,13 @@ int64_t arange_length(const Number& start, const Number& end, const Number& step
   PRONG_CHECK(dtype != DType::kBool, kNotImplemented, "\"arange_cpu\" not implemented for 'Bool'");
   const double s = start.as_double(), e = end.as_double(), d = step.as_double();
   PRONG_CHECK(d != 0, kRuntime, "step must be nonzero");
-  PRONG_CHECK(std::isfinite(s) && std::isfinite(e), kRuntime, "unsupported range: ", repr(start.value), " -> ",
-              repr(end.value));
-  PRONG_CHECK(d > 0 ? e >= s : e <= s, kRuntime, "upper bound and lower bound inconsistent with step sign");
+  PRONG_CHECK(std::isfinite(s) && std::isfinite(e), kRuntime,
+              "unsupported range: ", repr(start.value), " -> ", repr(end.value));
+  PRONG_CHECK(d > 0 ? e >= s : e <= s, kRuntime,
+              "upper bound and lower bound inconsistent with step sign");
   const double length = dtype == DType::kInt64
-                            ? std::ceil(static_cast<double>(end.as_int() - start.as_int()) / static_cast<double>(step.as_int()))
+                            ? std::ceil(static_cast<double>(end.as_int() - start.as_int()) /
+                                        static_cast<double>(step.as_int()))
                             : std::ceil((e - s) / d);
   PRONG_CHECK(length <= 9.2e18, kRuntime, "invalid size, possible overflow?");
   return static_cast<int64_t>(length);
@@ -169,7 +226,9 @@ auto spaced(C start, C end, int64_t steps) {
   };
 }
 
-void check_steps(int64_t steps) { PRONG_CHECK(steps >= 0, kRuntime, "number of steps must be non-negative"); }
+void check_steps(int64_t steps) {
+  PRONG_CHECK(steps >= 0, kRuntime, "number of steps must be non-negative");
+}
 
 Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dtype) {
   check_steps(steps);
@@ -177,7 +236,8 @@ Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dty
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = std::conditional_t<std::is_same_v<T, float>, float, double>;
-    generate<T>(out, spaced<C>(static_cast<C>(start.as_double()), static_cast<C>(end.as_double()), steps));
+    generate<T>(
+        out, spaced<C>(static_cast<C>(start.as_double()), static_cast<C>(end.as_double()), steps));
   });
   return out;
 }
@@ -195,38 +255,51 @@ Tensor logspace(const Number& start, const Number& end, int64_t steps, double ba
 
 void register_sequences(Registry& r) {
   factory(r, "arange(end: Scalar, *, dtype: dtype? = None) -> Tensor", "0, 1, 2, ... below end.")
-      .kernel([](const Number& end, const OptionalDType& dtype) { return arange({IValue(0)}, end, {IValue(1)}, arange_dtype({&end}, dtype)); })
+      .kernel([](const Number& end, const OptionalDType& dtype) {
+        return arange({IValue(0)}, end, {IValue(1)}, arange_dtype({&end}, dtype));
+      })
       .shape([](const Number& end, const OptionalDType& given) {
         const DType dtype = arange_dtype({&end}, given);
         return TensorMeta{Dims{arange_length({IValue(0)}, end, {IValue(1)}, dtype)}, dtype};
       })
       .samples({{"5"}, {"2.5"}, {"0"}, {"4, dtype=torch.float64"}})
-      .reference("np.arange(end, dtype=dtype or (np.float32 if isinstance(end, float) else np.int64))");
-  factory(r, "arange.start(start: Scalar, end: Scalar, step: Scalar = 1, *, dtype: dtype? = None) -> Tensor",
+      .reference(
+          "np.arange(end, dtype=dtype or (np.float32 if isinstance(end, float) else np.int64))");
+  factory(r,
+          "arange.start(start: Scalar, end: Scalar, step: Scalar = 1, *, dtype: dtype? = None) -> "
+          "Tensor",
           "start, start + step, ... before end.")
-      .kernel([](const Number& start, const Number& end, const Number& step, const OptionalDType& dtype) {
+      .kernel([](const Number& start, const Number& end, const Number& step,
+                 const OptionalDType& dtype) {
         return arange(start, end, step, arange_dtype({&start, &end, &step}, dtype));
       })
-      .shape([](const Number& start, const Number& end, const Number& step, const OptionalDType& given) {
+      .shape([](const Number& start, const Number& end, const Number& step,
+                const OptionalDType& given) {
         const DType dtype = arange_dtype({&start, &end, &step}, given);
         return TensorMeta{Dims{arange_length(start, end, step, dtype)}, dtype};
       })
       .samples({{"1, 5"}, {"1, 9, 2"}, {"5, 0, -2"}, {"0, 1, 0.25"}})
-      .reference("np.arange(start, end, step, dtype=dtype or (np.float32 if isinstance(step, float) else np.int64))");
+      .reference(
+          "np.arange(start, end, step, dtype=dtype or (np.float32 if isinstance(step, float) else "
+          "np.int64))");
   factory(r, "linspace(start: Scalar, end: Scalar, steps: int, *, dtype: dtype? = None) -> Tensor",
           "steps numbers from start to end, both included.")
-      .kernel([](const Number& start, const Number& end, int64_t steps, const OptionalDType& dtype) {
-        return linspace(start, end, steps, dtype.value_or(default_dtype()));
-      })
+      .kernel(
+          [](const Number& start, const Number& end, int64_t steps, const OptionalDType& dtype) {
+            return linspace(start, end, steps, dtype.value_or(default_dtype()));
+          })
       .shape([](const Number&, const Number&, int64_t steps, const OptionalDType& dtype) {
         check_steps(steps);
         return TensorMeta{Dims{steps}, dtype.value_or(default_dtype())};
       })
       .samples({{"0, 1, 5"}, {"-1.5, 2, 4"}, {"3, 3, 1"}, {"0, 1, 0"}})
       .reference("np.linspace(start, end, steps, dtype=dtype or np.float32)");
-  factory(r, "logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, dtype: dtype? = None) -> Tensor",
+  factory(r,
+          "logspace(start: Scalar, end: Scalar, steps: int, base: float = 10.0, *, dtype: dtype? = "
+          "None) -> Tensor",
           "base to the powers from start to end.")
-      .kernel([](const Number& start, const Number& end, int64_t steps, double base, const OptionalDType& dtype) {
+      .kernel([](const Number& start, const Number& end, int64_t steps, double base,
+                 const OptionalDType& dtype) {
         return logspace(start, end, steps, base, dtype.value_or(default_dtype()));
       })
       .shape([](const Number&, const Number&, int64_t steps, double, const OptionalDType& dtype) {
@@ -281,13 +354,16 @@ Tensor triangle_indices(bool lower, int64_t rows, int64_t columns, int64_t offse
 
 template <bool kLower>
 void register_triangle_indices(Registry& r) {
-  factory(r, cat(kLower ? "tril" : "triu", "_indices(row: int, col: int, offset: int = 0, *, dtype: dtype? = None) -> Tensor"),
+  factory(r,
+          cat(kLower ? "tril" : "triu",
+              "_indices(row: int, col: int, offset: int = 0, *, dtype: dtype? = None) -> Tensor"),
           cat("Row and column numbers of the ", kLower ? "lower" : "upper", " triangle."))
       .kernel([](int64_t rows, int64_t columns, int64_t offset, const OptionalDType& dtype) {
         return triangle_indices(kLower, rows, columns, offset, dtype.value_or(DType::kInt64));
       })
       .shape([](int64_t rows, int64_t columns, int64_t offset, const OptionalDType& dtype) {
-        return TensorMeta{Dims{2, triangle_count(kLower, rows, columns, offset)}, dtype.value_or(DType::kInt64)};
+        return TensorMeta{Dims{2, triangle_count(kLower, rows, columns, offset)},
+                          dtype.value_or(DType::kInt64)};
       })
       .samples({{"3, 4"}, {"3, 3, -1"}, {"4, 2, 1"}})
       .reference(cat("np.stack(np.", kLower ? "tril" : "triu", "_indices(row, offset, col))"));
@@ -297,18 +373,22 @@ template <class T>
 std::vector<T> meshgrid(const std::vector<T>& axes, const std::optional<std::string>& indexing) {
   const bool swap = indexing == "xy" && axes.size() >= 2;
   PRONG_CHECK(!indexing || *indexing == "ij" || *indexing == "xy", kRuntime,
-              "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing.value_or(""));
+              "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ",
+              indexing.value_or(""));
   PRONG_CHECK(!axes.empty(), kRuntime, "meshgrid expects a non-empty TensorList");
   Dims shape;
   for (const T& axis : axes) {
     const Geometry g = geometry_of(axis);
-    PRONG_CHECK(g.rank() <= 1, kRuntime, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got ", g.rank(), "D");
+    PRONG_CHECK(g.rank() <= 1, kRuntime,
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got ", g.rank(),
+                "D");
     shape.push_back(product(g.sizes));
   }
   std::vector<T> grids;
   for (size_t i = 0; i < axes.size(); ++i) {
     if constexpr (std::is_same_v<T, Tensor>)
-      PRONG_CHECK(axes[i].dtype() == axes[0].dtype(), kRuntime, "meshgrid expects all tensors to have the same dtype");
+      PRONG_CHECK(axes[i].dtype() == axes[0].dtype(), kRuntime,
+                  "meshgrid expects all tensors to have the same dtype");
     Dims alone(axes.size(), 1);
     alone[i] = shape[i];
     const Geometry g = expanded(viewed(geometry_of(axes[i]), alone), shape);
@@ -318,7 +398,8 @@ std::vector<T> meshgrid(const std::vector<T>& axes, const std::optional<std::str
 }
 
 void register_matrices(Registry& r) {
-  factory(r, "eye(n: int, m: int? = None, *, dtype: dtype? = None) -> Tensor", "Ones on the diagonal, zeros elsewhere.")
+  factory(r, "eye(n: int, m: int? = None, *, dtype: dtype? = None) -> Tensor",
+          "Ones on the diagonal, zeros elsewhere.")
       .kernel([](int64_t n, const std::optional<int64_t>& m, const OptionalDType& dtype) {
         return eye(n, m.value_or(n), dtype.value_or(default_dtype()));
       })
@@ -336,20 +417,28 @@ void register_matrices(Registry& r) {
       .where(kFunctionOnly)
       .no_grad("the tape is not built yet")
       .no_vmap(kVmapLater)
-      .kernel([](const std::vector<Tensor>& axes, const std::optional<std::string>& indexing) { return meshgrid(axes, indexing); })
-      .shape([](const std::vector<TensorMeta>& axes, const std::optional<std::string>& indexing) { return meshgrid(axes, indexing); })
+      .kernel([](const std::vector<Tensor>& axes, const std::optional<std::string>& indexing) {
+        return meshgrid(axes, indexing);
+      })
+      .shape([](const std::vector<TensorMeta>& axes, const std::optional<std::string>& indexing) {
+        return meshgrid(axes, indexing);
+      })
       .samples({{"[t(2), t(3)]"}, {"[t(2), t(3), t(4)], indexing='xy'"}})
       .reference("np.meshgrid(*tensors, indexing=indexing or 'ij')");
   r.add("one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor")
-      .doc("A last dimension with a 1 at the class number; classes are counted where num_classes is -1.")
+      .doc(
+          "A last dimension with a 1 at the class number; classes are counted where num_classes is "
+          "-1.")
       .family(Family::kFactory)
       .where({.function = false, .method = false, .nn_functional = true})
       .not_differentiable("class numbers are integers")
       .no_grad("class numbers are integers")
       .no_vmap(kVmapLater)
       .kernel([](const Tensor& x, int64_t classes) {
-        PRONG_CHECK(x.dtype() == DType::kInt64, kRuntime, "one_hot is only applicable to index tensor of type LongTensor.");
-        PRONG_CHECK(x.numel() > 0 || classes > 0, kRuntime, "Can not infer total number of classes from empty tensor.");
+        PRONG_CHECK(x.dtype() == DType::kInt64, kRuntime,
+                    "one_hot is only applicable to index tensor of type LongTensor.");
+        PRONG_CHECK(x.numel() > 0 || classes > 0, kRuntime,
+                    "Can not infer total number of classes from empty tensor.");
         const Tensor index = x.contiguous();
         const int64_t* values = index.data<int64_t>();
         int64_t most = -1;
@@ -362,7 +451,8 @@ void register_matrices(Registry& r) {
         Dims sizes = x.sizes();
         sizes.push_back(classes);
         Tensor out = filled(sizes, DType::kInt64, 0);
-        for (int64_t i = 0; i < index.numel(); ++i) out.data<int64_t>()[i * classes + values[i]] = 1;
+        for (int64_t i = 0; i < index.numel(); ++i)
+          out.data<int64_t>()[i * classes + values[i]] = 1;
         return out;
       })
       .dynamic_shape("the number of classes is counted unless it is given")

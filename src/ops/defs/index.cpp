@@ -1,4 +1,5 @@
-// Ops that read or write elements and slices by number: index, index_put, index_select, index_add, take, embedding.
+// Ops that read or write elements and slices by number: index, index_put, index_select, index_add,
+// take, embedding.
 #include <algorithm>
 
 #include "ops/kernels/fill.h"
@@ -19,7 +20,11 @@ constexpr Spelling kInternal{.function = false, .method = false};
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 OpDef& index_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema)
+      .doc(std::move(doc))
+      .family(Family::kCopy)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater);
 }
 TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 
@@ -29,8 +34,9 @@ bool is_index(DType d) { return d == DType::kInt64 || d == DType::kInt32; }
 
 void index_put(const Tensor& x, const IndexList& indices, const Tensor& given, bool accumulate) {
   PRONG_CHECK(given.dtype() == x.dtype() || given.is_wrapped_number(), kRuntime,
-              "Index put requires the source and destination dtypes match, got ", type_name(x.dtype()),
-              " for the destination and ", type_name(given.dtype()), " for the source.");
+              "Index put requires the source and destination dtypes match, got ",
+              type_name(x.dtype()), " for the destination and ", type_name(given.dtype()),
+              " for the source.");
   const Selection selection = select_elements(x, indices);
   Tensor values = given.to(x.dtype());
   const Dims sizes = selection.sizes();
@@ -56,8 +62,8 @@ IValue index_shape(const OpDef&, std::span<const IValue> args) {
       continue;
     }
     indices.push_back(meta_from(item));
-    PRONG_CHECK(indices.back()->dtype != DType::kBool && indices.back()->dtype != DType::kUInt8, kUnsupported,
-                "index: the shape of a result indexed by a mask depends on the data");
+    PRONG_CHECK(indices.back()->dtype != DType::kBool && indices.back()->dtype != DType::kUInt8,
+                kUnsupported, "index: the shape of a result indexed by a mask depends on the data");
   }
   const TensorMeta x = meta_from(args[0]);
   return TensorMeta{selection_sizes(x, indices), x.dtype};
@@ -65,71 +71,95 @@ IValue index_shape(const OpDef&, std::span<const IValue> args) {
 
 void register_advanced(Registry& r) {
   index_op(r, "index(input: Tensor, indices: Tensor?[]) -> Tensor",
-           "The elements at the index tensors, which broadcast together; None keeps a dimension; masks count as the "
+           "The elements at the index tensors, which broadcast together; None keeps a dimension; "
+           "masks count as the "
            "indices of their true elements.")
       .where(kInternal)
-      .kernel([](const Tensor& x, const IndexList& indices) { return read(x, select_elements(x, indices)); })
+      .kernel([](const Tensor& x, const IndexList& indices) {
+        return read(x, select_elements(x, indices));
+      })
       .boxed_shape(&index_shape)
-      .samples({{"t(4, 3), [torch.tensor([0, 2, -1])]"}, {"t(4, 3), [None, torch.tensor([[0, 2]])]"},
+      .samples({{"t(4, 3), [torch.tensor([0, 2, -1])]"},
+                {"t(4, 3), [None, torch.tensor([[0, 2]])]"},
                 {"t(4, 3, 2), [torch.tensor([0, 2]), None, torch.tensor([1, 0])]"}})
       .reference("input[tuple(slice(None) if i is None else i for i in indices)]");
   for (const char* name : {"index_put", "index_put_"}) {
     const bool in_place = std::string_view(name).ends_with('_');
-    OpDef& op = index_op(r, cat(name, "(input: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = False) -> Tensor"),
-                         "input[indices] = values, or += with accumulate, where equal indices add up.")
-                    .boxed_shape([](const OpDef&, std::span<const IValue> args) -> IValue { return like(meta_from(args[0])); })
-                    .samples({{"t(4, 3), [torch.tensor([0, 2])], t(3)"}, {"t(4, 3), [torch.tensor([0, 0])], t(3), True"}});
+    OpDef& op =
+        index_op(r,
+                 cat(name,
+                     "(input: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = "
+                     "False) -> Tensor"),
+                 "input[indices] = values, or += with accumulate, where equal indices add up.")
+            .boxed_shape([](const OpDef&, std::span<const IValue> args) -> IValue {
+              return like(meta_from(args[0]));
+            })
+            .samples({{"t(4, 3), [torch.tensor([0, 2])], t(3)"},
+                      {"t(4, 3), [torch.tensor([0, 0])], t(3), True"}});
     if (in_place)
-      op.mutates(0).where(kMethodOnly).kernel([](const Tensor& x, const IndexList& indices, const Tensor& values, bool accumulate) {
-        index_put(x, indices, values, accumulate);
-        x.bump_version();
-        return x;
-      });
+      op.mutates(0)
+          .where(kMethodOnly)
+          .kernel(
+              [](const Tensor& x, const IndexList& indices, const Tensor& values, bool accumulate) {
+                index_put(x, indices, values, accumulate);
+                x.bump_version();
+                return x;
+              });
     else
-      op.kernel([](const Tensor& x, const IndexList& indices, const Tensor& values, bool accumulate) {
-        const Tensor out = x.clone();
-        index_put(out, indices, values, accumulate);
-        return out;
-      });
+      op.kernel(
+          [](const Tensor& x, const IndexList& indices, const Tensor& values, bool accumulate) {
+            const Tensor out = x.clone();
+            index_put(out, indices, values, accumulate);
+            return out;
+          });
   }
 }
 
 // ── whole slices along one dimension ──
 
-int64_t slice_dim(const char* op, int64_t rank, int64_t dim, DType index_dtype, int64_t index_rank, ErrorKind kind) {
+int64_t slice_dim(const char* op, int64_t rank, int64_t dim, DType index_dtype, int64_t index_rank,
+                  ErrorKind kind) {
   if (index_rank > 1) throw_error(kind, cat(op, "(): Index is supposed to be a vector"));
   PRONG_CHECK(is_index(index_dtype), kRuntime, op, "(): Expected dtype int32 or int64 for index");
   return wrap_dim(dim, rank);
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
-  const int64_t d = slice_dim("index_select", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
+  const int64_t d =
+      slice_dim("index_select", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
   PRONG_CHECK(x.rank() > 0 || index.numel() == 1, kRuntime,
-              "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
+              "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
+              " value(s)");
   const Tensor out = read(x, select_slices(x, d, index, ""));
   return x.rank() ? out : reshape(out, {});
 }
 
-void index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Number& alpha) {
-  const int64_t d = slice_dim("index_add_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
-  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime, "index_add_(): self (", type_name(x.dtype()), ") and source (",
-              type_name(source.dtype()), ") must have the same scalar type");
+void index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+               const Number& alpha) {
+  const int64_t d =
+      slice_dim("index_add_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
+  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime, "index_add_(): self (", type_name(x.dtype()),
+              ") and source (", type_name(source.dtype()), ") must have the same scalar type");
   const int64_t given = source.rank() ? source.sizes()[at(wrap_dim(d, source.rank()))] : 1;
   PRONG_CHECK(index.numel() == given, kRuntime, "index_add_(): Number of indices (", index.numel(),
               ") should be equal to source.size(dim): (", given, "), for dim: ", d);
   Dims expected = x.sizes();
   if (!expected.empty()) expected[at(d)] = given;
   PRONG_CHECK(source.sizes() == expected || x.rank() == 0, kRuntime,
-              "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+              "source tensor shape must match self tensor shape, excluding the specified "
+              "dimension. Got self.shape = ",
               x.sizes(), " source.shape = ", source.sizes());
   const bool is_one = alpha.as_double() == 1;
   const Tensor scaled = is_one ? source : call_tensor("mul", source, alpha).to(x.dtype());
-  write(x, select_slices(x, d, index, "index_add_()"), x.rank() ? scaled : reshape(scaled, Dims{1}), Write::kAdd);
+  write(x, select_slices(x, d, index, "index_add_()"), x.rank() ? scaled : reshape(scaled, Dims{1}),
+        Write::kAdd);
 }
 
 void index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
-  const int64_t d = slice_dim("index_copy_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
-  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime, "index_copy_(): self and source expected to have the same dtype, but got (self) ",
+  const int64_t d =
+      slice_dim("index_copy_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
+  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime,
+              "index_copy_(): self and source expected to have the same dtype, but got (self) ",
               type_name(x.dtype()), " and (source) ", type_name(source.dtype()));
   const int64_t given = source.rank() ? source.sizes()[at(wrap_dim(d, source.rank()))] : 1;
   PRONG_CHECK(index.numel() == given, kIndex, "index_copy_(): Number of indices (", index.numel(),
@@ -137,15 +167,20 @@ void index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor&
   Dims expected = x.sizes();
   if (!expected.empty()) expected[at(d)] = given;
   PRONG_CHECK(source.sizes() == expected || x.rank() == 0, kIndex,
-              "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", x.sizes(),
-              " at dimension ", d, " and source slice shape: ", source.sizes(), " at dimension ", d, ".");
-  write(x, select_slices(x, d, index, "index_copy_()"), x.rank() ? source : reshape(source, Dims{1}), Write::kPut);
+              "index_copy_(): Source/destination tensor must have same slice shapes. Destination "
+              "slice shape: ",
+              x.sizes(), " at dimension ", d, " and source slice shape: ", source.sizes(),
+              " at dimension ", d, ".");
+  write(x, select_slices(x, d, index, "index_copy_()"),
+        x.rank() ? source : reshape(source, Dims{1}), Write::kPut);
 }
 
 void index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
-  PRONG_CHECK(value.rank() == 0, kRuntime, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+  PRONG_CHECK(value.rank() == 0, kRuntime,
+              "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
               value.rank(), " dimension(s).");
-  const int64_t d = slice_dim("index_fill_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
+  const int64_t d =
+      slice_dim("index_fill_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
   IndexList indices(at(d), std::nullopt);
   indices.push_back(reshape(index, Dims{-1}));
   const Tensor target = x.rank() ? x : reshape(x, Dims{1});
@@ -154,10 +189,13 @@ void index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor&
 
 // name and name_ from one action on the tensor that is written.
 template <class F, class... A>
-void pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc, std::vector<Sample> samples,
-          const std::string& reference, void (F::*)(const Tensor&, A...) const) {
+void pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc,
+          std::vector<Sample> samples, const std::string& reference,
+          void (F::*)(const Tensor&, A...) const) {
   const auto base = name.substr(0, name.find('.')), overload = name.substr(base.size());
-  const auto meta = [](const OpDef&, std::span<const IValue> args) -> IValue { return like(meta_from(args[0])); };
+  const auto meta = [](const OpDef&, std::span<const IValue> args) -> IValue {
+    return like(meta_from(args[0]));
+  };
   index_op(r, cat(name, rest), doc)
       .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
         const Tensor out = x.clone();
@@ -180,46 +218,66 @@ void pair(Registry& r, const std::string& name, const std::string& rest, const s
       .reference(reference);
 }
 template <class F>
-void pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc, std::vector<Sample> samples,
-          const std::string& reference, F) {
+void pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc,
+          std::vector<Sample> samples, const std::string& reference, F) {
   pair<F>(r, name, rest, doc, std::move(samples), reference, &F::operator());
 }
 
 void register_slices(Registry& r) {
-  index_op(r, "index_select(input: Tensor, dim: int, index: Tensor) -> Tensor", "The slices along dim with the given numbers.")
-      .kernel([](const Tensor& x, int64_t dim, const Tensor& index) { return index_select(x, dim, index); })
+  index_op(r, "index_select(input: Tensor, dim: int, index: Tensor) -> Tensor",
+           "The slices along dim with the given numbers.")
+      .kernel([](const Tensor& x, int64_t dim, const Tensor& index) {
+        return index_select(x, dim, index);
+      })
       .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index) {
-        const int64_t d = slice_dim("index_select", x.rank(), dim, index.dtype, index.rank(), ErrorKind::kIndex);
+        const int64_t d =
+            slice_dim("index_select", x.rank(), dim, index.dtype, index.rank(), ErrorKind::kIndex);
         TensorMeta out = like(x);
         if (x.rank()) out.sizes[at(d)] = index.numel();
         return out;
       })
-      .samples({{"t(4, 3), 0, torch.tensor([2, 0, 2])"}, {"t(4, 3), -1, torch.tensor([1])"}, {"strided(4, 6), 1, torch.tensor([5, 0])"}})
+      .samples({{"t(4, 3), 0, torch.tensor([2, 0, 2])"},
+                {"t(4, 3), -1, torch.tensor([1])"},
+                {"strided(4, 6), 1, torch.tensor([5, 0])"}})
       .reference("np.take(input, index, axis=dim)");
-  pair(r, "index_add", "(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor",
-       "Adds alpha times the slices of source to the slices with the given numbers; equal numbers add up.",
-       {{"t(4, 3), 0, torch.tensor([2, 0, 2]), t(3, 3)"}, {"t(4, 3), 1, torch.tensor([1]), t(4, 1), alpha=2"}},
-       "", [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Number& alpha) {
-         index_add(x, dim, index, source, alpha);
-       });
+  pair(r, "index_add",
+       "(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor",
+       "Adds alpha times the slices of source to the slices with the given numbers; equal numbers "
+       "add up.",
+       {{"t(4, 3), 0, torch.tensor([2, 0, 2]), t(3, 3)"},
+        {"t(4, 3), 1, torch.tensor([1]), t(4, 1), alpha=2"}},
+       "",
+       [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+          const Number& alpha) { index_add(x, dim, index, source, alpha); });
   pair(r, "index_copy", "(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor",
        "Copies the slices of source into the slices with the given numbers.",
        {{"t(4, 3), 0, torch.tensor([2, 0]), t(2, 3)"}}, "",
-       [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) { index_copy(x, dim, index, source); });
+       [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+         index_copy(x, dim, index, source);
+       });
   pair(r, "index_fill", "(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor",
-       "Sets the slices with the given numbers to a value.", {{"t(4, 3), 0, torch.tensor([2, 0]), 1.5"}}, "",
-       [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) { index_fill(x, dim, index, value); });
-  index_op(r, "embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor",
+       "Sets the slices with the given numbers to a value.",
+       {{"t(4, 3), 0, torch.tensor([2, 0]), 1.5"}}, "",
+       [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+         index_fill(x, dim, index, value);
+       });
+  index_op(r,
+           "embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: "
+           "bool = False, sparse: bool = False) -> Tensor",
            "The rows of weight with the given numbers, as a last dimension.")
       .where(kFunctionOnly)
       .kernel([](const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
         PRONG_CHECK(weight.rank() == 2, kRuntime, "'weight' must be 2-D");
         PRONG_CHECK(is_index(indices.dtype()), kRuntime,
-                    "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
-                    "but got torch.", type_name(indices.dtype()), "Tensor instead (while checking arguments for embedding)");
+                    "Expected tensor for argument #1 'indices' to have one of the following scalar "
+                    "types: Long, Int; "
+                    "but got torch.",
+                    type_name(indices.dtype()),
+                    "Tensor instead (while checking arguments for embedding)");
         Dims sizes = indices.sizes();
         sizes.push_back(weight.sizes()[1]);
-        return reshape(read(weight, select_slices(weight, 0, reshape(indices, Dims{-1}), "")), sizes);
+        return reshape(read(weight, select_slices(weight, 0, reshape(indices, Dims{-1}), "")),
+                       sizes);
       })
       .shape([](const TensorMeta& weight, const TensorMeta& indices, int64_t, bool, bool) {
         PRONG_CHECK(weight.rank() == 2, kRuntime, "'weight' must be 2-D");
@@ -234,8 +292,8 @@ void register_slices(Registry& r) {
 // ── by flat number ──
 
 Tensor take(const Tensor& x, const Tensor& index) {
-  PRONG_CHECK(index.dtype() == DType::kInt64, kRuntime, "take(): Expected a long tensor for index, but got ",
-              type_name(index.dtype()));
+  PRONG_CHECK(index.dtype() == DType::kInt64, kRuntime,
+              "take(): Expected a long tensor for index, but got ", type_name(index.dtype()));
   const Tensor flat = x.contiguous(), numbers = index_numbers(index);
   Tensor out = Tensor::empty(index.sizes(), x.dtype());
   const int64_t n = x.numel();
@@ -246,8 +304,8 @@ Tensor take(const Tensor& x, const Tensor& index) {
     T* to = static_cast<T*>(out.raw());
     for (int64_t i = 0; i < numbers.numel(); ++i) {
       const int64_t place = places[i];
-      PRONG_CHECK(place >= -n && place < n, kIndex, "out of range: tried to access index ", place, " on a tensor of ", n,
-                  " elements.");
+      PRONG_CHECK(place >= -n && place < n, kIndex, "out of range: tried to access index ", place,
+                  " on a tensor of ", n, " elements.");
       to[i] = from[place < 0 ? place + n : place];
     }
   });
@@ -255,10 +313,14 @@ Tensor take(const Tensor& x, const Tensor& index) {
 }
 
 void register_flat(Registry& r) {
-  index_op(r, "take(input: Tensor, index: Tensor) -> Tensor", "The elements with the given numbers, counted in order over the whole tensor.")
+  index_op(r, "take(input: Tensor, index: Tensor) -> Tensor",
+           "The elements with the given numbers, counted in order over the whole tensor.")
       .kernel([](const Tensor& x, const Tensor& index) { return take(x, index); })
-      .shape([](const TensorMeta& x, const TensorMeta& index) { return TensorMeta{index.sizes, x.dtype}; })
-      .samples({{"t(4, 3), torch.tensor([[0, 11], [-1, 5]])"}, {"strided(4, 6), torch.tensor([7])"}})
+      .shape([](const TensorMeta& x, const TensorMeta& index) {
+        return TensorMeta{index.sizes, x.dtype};
+      })
+      .samples(
+          {{"t(4, 3), torch.tensor([[0, 11], [-1, 5]])"}, {"strided(4, 6), torch.tensor([7])"}})
       .reference("np.take(input, index)");
 }
 

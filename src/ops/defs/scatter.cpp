@@ -1,4 +1,5 @@
-// Ops that read or write single elements by number along one dimension, or by mask: gather, scatter, nonzero, masked_*.
+// Ops that read or write single elements by number along one dimension, or by mask: gather,
+// scatter, nonzero, masked_*.
 #include <algorithm>
 #include <limits>
 
@@ -22,7 +23,11 @@ constexpr int64_t kGrain = 16 * 1024;
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 OpDef& scatter_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema)
+      .doc(std::move(doc))
+      .family(Family::kCopy)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater);
 }
 TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 
@@ -33,7 +38,8 @@ Tensor at_least_1d(const Tensor& t) { return t.rank() ? t : reshape(t, Dims{1});
 Dims at_least_1d(const Dims& sizes) { return sizes.empty() ? Dims{1} : sizes; }
 
 void check_index_dtype(const char* op, DType d) {
-  PRONG_CHECK(d == DType::kInt64 || d == DType::kInt32, kRuntime, op, "(): Expected dtype int32/int64 for index");
+  PRONG_CHECK(d == DType::kInt64 || d == DType::kInt32, kRuntime, op,
+              "(): Expected dtype int32/int64 for index");
 }
 
 int64_t check_gather(const TensorMeta& x, int64_t dim, const TensorMeta& index) {
@@ -41,18 +47,22 @@ int64_t check_gather(const TensorMeta& x, int64_t dim, const TensorMeta& index) 
   check_index_dtype("gather", index.dtype);
   if (index.numel() == 0) return d;
   const Dims own = at_least_1d(x.sizes), wanted = at_least_1d(index.sizes);
-  PRONG_CHECK(own.size() == wanted.size(), kRuntime, "Index tensor must have the same number of dimensions as input tensor");
+  PRONG_CHECK(own.size() == wanted.size(), kRuntime,
+              "Index tensor must have the same number of dimensions as input tensor");
   for (size_t i = 0; i < own.size(); ++i)
-    PRONG_CHECK(static_cast<int64_t>(i) == d || wanted[i] <= own[i], kRuntime, "Size does not match at dimension ", i,
-                " expected index ", index.sizes, " to be no larger than self ", x.sizes, " apart from dimension ", d);
+    PRONG_CHECK(static_cast<int64_t>(i) == d || wanted[i] <= own[i], kRuntime,
+                "Size does not match at dimension ", i, " expected index ", index.sizes,
+                " to be no larger than self ", x.sizes, " apart from dimension ", d);
   return d;
 }
 
 [[noreturn]] void throw_bounds(int64_t value, int64_t dim, int64_t size) {
-  throw_error(ErrorKind::kRuntime, cat("index ", value, " is out of bounds for dimension ", dim, " with size ", size));
+  throw_error(ErrorKind::kRuntime,
+              cat("index ", value, " is out of bounds for dimension ", dim, " with size ", size));
 }
 
-// Strides of x as seen from the index: along dim the index decides, so the walk does not move there.
+// Strides of x as seen from the index: along dim the index decides, so the walk does not move
+// there.
 Dims strides_without(const Tensor& x, int64_t dim) {
   Dims strides = x.strides();
   strides[at(dim)] = 0;
@@ -63,11 +73,13 @@ Tensor gather(const Tensor& given, int64_t dim, const Tensor& given_index) {
   const int64_t d = check_gather(given.meta(), dim, given_index.meta());
   Tensor out = Tensor::empty(given_index.sizes(), given.dtype());
   if (out.numel() == 0) return out;
-  const Tensor x = at_least_1d(given), index = at_least_1d(given_index.to(DType::kInt64)), to = at_least_1d(out);
+  const Tensor x = at_least_1d(given), index = at_least_1d(given_index.to(DType::kInt64)),
+               to = at_least_1d(out);
   const Dims strides = strides_without(x, d);
   const StridedLoop<3> loop(index.sizes(), {&to.strides(), &index.strides(), &strides});
   const int64_t size = x.sizes()[at(d)], step = x.strides()[at(d)];
-  const int64_t s0 = loop.strides[0].back(), s1 = loop.strides[1].back(), s2 = loop.strides[2].back();
+  const int64_t s0 = loop.strides[0].back(), s1 = loop.strides[1].back(),
+                s2 = loop.strides[2].back();
   const int64_t* numbers = index.data<int64_t>();
   visit_width(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -76,7 +88,8 @@ Tensor gather(const Tensor& given, int64_t dim, const Tensor& given_index) {
     loop.for_pieces(kGrain, [&](const std::array<int64_t, 3>& o, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
         const int64_t number = numbers[o[1] + i * s1];
-        if (number < 0 || number >= size) [[unlikely]] throw_bounds(number, d, size);
+        if (number < 0 || number >= size) [[unlikely]]
+          throw_bounds(number, d, size);
         dst[o[0] + i * s0] = src[o[2] + i * s2 + number * step];
       }
     });
@@ -84,32 +97,41 @@ Tensor gather(const Tensor& given, int64_t dim, const Tensor& given_index) {
   return out;
 }
 
-int64_t check_scatter(const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta* src) {
+int64_t check_scatter(const TensorMeta& x, int64_t dim, const TensorMeta& index,
+                      const TensorMeta* src) {
   const int64_t d = wrap_dim(dim, x.rank());
   check_index_dtype("scatter", index.dtype);
   if (index.numel() == 0) return d;
-  PRONG_CHECK(!src || src->dtype == x.dtype, kRuntime, "scatter(): Expected self.dtype to be equal to src.dtype");
+  PRONG_CHECK(!src || src->dtype == x.dtype, kRuntime,
+              "scatter(): Expected self.dtype to be equal to src.dtype");
   const Dims own = at_least_1d(x.sizes), wanted = at_least_1d(index.sizes);
   const Dims from = src ? at_least_1d(src->sizes) : wanted;
-  PRONG_CHECK(own.size() == wanted.size(), kRuntime, "Index tensor must have the same number of dimensions as self tensor");
-  PRONG_CHECK(own.size() == from.size(), kRuntime, "Index tensor must have the same number of dimensions as src tensor");
+  PRONG_CHECK(own.size() == wanted.size(), kRuntime,
+              "Index tensor must have the same number of dimensions as self tensor");
+  PRONG_CHECK(own.size() == from.size(), kRuntime,
+              "Index tensor must have the same number of dimensions as src tensor");
   bool fits = true;
   for (size_t i = 0; i < own.size(); ++i)
     fits &= (static_cast<int64_t>(i) == d || wanted[i] <= own[i]) && wanted[i] <= from[i];
-  PRONG_CHECK(fits, kRuntime, "Expected index ", index.sizes, " to be no larger than self ", x.sizes,
-              " apart from dimension ", d, src ? cat(" and to be no larger size than src ", src->sizes) : std::string());
+  PRONG_CHECK(fits, kRuntime, "Expected index ", index.sizes, " to be no larger than self ",
+              x.sizes, " apart from dimension ", d,
+              src ? cat(" and to be no larger size than src ", src->sizes) : std::string());
   return d;
 }
 
-// Calls f(x element, src element) in the order of the index, for every element that the index names.
+// Calls f(x element, src element) in the order of the index, for every element that the index
+// names.
 template <class T, class F>
-void for_scattered(const Tensor& given, int64_t d, const Tensor& given_index, const Tensor& given_src, F&& f) {
+void for_scattered(const Tensor& given, int64_t d, const Tensor& given_index,
+                   const Tensor& given_src, F&& f) {
   if (given_index.numel() == 0) return;
-  const Tensor x = at_least_1d(given), index = at_least_1d(given_index.to(DType::kInt64)), src = at_least_1d(given_src);
+  const Tensor x = at_least_1d(given), index = at_least_1d(given_index.to(DType::kInt64)),
+               src = at_least_1d(given_src);
   const Dims strides = strides_without(x, d);
   const StridedLoop<3> loop(index.sizes(), {&index.strides(), &strides, &src.strides()});
   const int64_t size = x.sizes()[at(d)], step = x.strides()[at(d)];
-  const int64_t s0 = loop.strides[0].back(), s1 = loop.strides[1].back(), s2 = loop.strides[2].back();
+  const int64_t s0 = loop.strides[0].back(), s1 = loop.strides[1].back(),
+                s2 = loop.strides[2].back();
   const int64_t* numbers = index.data<int64_t>();
   T* to = static_cast<T*>(x.raw());
   const T* from = static_cast<const T*>(src.raw());
@@ -117,7 +139,8 @@ void for_scattered(const Tensor& given, int64_t d, const Tensor& given_index, co
   loop.for_rows(0, loop.rows(), [&](const std::array<int64_t, 3>& o) {
     for (int64_t i = 0; i < loop.row_length(); ++i) {
       const int64_t number = numbers[o[0] + i * s0];
-      if (number < 0 || number >= size) [[unlikely]] throw_bounds(number, d, size);
+      if (number < 0 || number >= size) [[unlikely]]
+        throw_bounds(number, d, size);
       f(to[o[1] + i * s1 + number * step], from[o[2] + i * s2]);
     }
   });
@@ -128,12 +151,17 @@ enum class Reduce : uint8_t { kPut, kAdd, kMultiply, kMax, kMin };
 template <class T>
 T combined(Reduce reduce, T a, T b) {
   switch (reduce) {
-    case Reduce::kPut: return b;
-    case Reduce::kAdd: return static_cast<T>(a + b);
-    case Reduce::kMultiply: return static_cast<T>(a * b);
-    // A NaN, which no comparison is true for, stays.
-    case Reduce::kMax: return a != a || a > b ? a : b;
-    case Reduce::kMin: return a != a || a < b ? a : b;
+  case Reduce::kPut:
+    return b;
+  case Reduce::kAdd:
+    return static_cast<T>(a + b);
+  case Reduce::kMultiply:
+    return static_cast<T>(a * b);
+  // A NaN, which no comparison is true for, stays.
+  case Reduce::kMax:
+    return a != a || a > b ? a : b;
+  case Reduce::kMin:
+    return a != a || a < b ? a : b;
   }
   __builtin_unreachable();
 }
@@ -150,7 +178,8 @@ void scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& sr
   }
   visit(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for_scattered<T>(x, d, index, src, [reduce](T& to, T value) { to = combined(reduce, to, value); });
+    for_scattered<T>(x, d, index, src,
+                     [reduce](T& to, T value) { to = combined(reduce, to, value); });
   });
 }
 
@@ -162,7 +191,8 @@ Tensor value_for(const Tensor& x, const Tensor& index, const Number& value) {
 }
 
 Reduce reduce_of(const std::string& name) {
-  PRONG_CHECK(name == "add" || name == "multiply", kRuntime, "reduce argument must be either add or multiply.");
+  PRONG_CHECK(name == "add" || name == "multiply", kRuntime,
+              "reduce argument must be either add or multiply.");
   return name == "add" ? Reduce::kAdd : Reduce::kMultiply;
 }
 
@@ -178,18 +208,24 @@ Number identity_of(Reduce reduce, DType dtype) {
   return visit(dtype, [&](auto tag) -> Number {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_integral_v<T>)
-      return {IValue(static_cast<int64_t>(lowest ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max()))};
+      return {IValue(static_cast<int64_t>(lowest ? std::numeric_limits<T>::min()
+                                                 : std::numeric_limits<T>::max()))};
     else
       return {IValue(0)};
   });
 }
 
-void scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& name, bool include_self) {
+void scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                    const std::string& name, bool include_self) {
   const bool mean = name == "mean";
   PRONG_CHECK(name == "sum" || name == "prod" || mean || name == "amax" || name == "amin", kRuntime,
               "reduce argument must be either sum, prod, mean, amax or amin, got ", name);
-  const Reduce reduce = name == "prod" ? Reduce::kMultiply : name == "amax" ? Reduce::kMax : name == "amin" ? Reduce::kMin : Reduce::kAdd;
-  if (!include_self) scatter(x, dim, index, value_for(x, index, identity_of(reduce, x.dtype())), Reduce::kPut);
+  const Reduce reduce = name == "prod"   ? Reduce::kMultiply
+                        : name == "amax" ? Reduce::kMax
+                        : name == "amin" ? Reduce::kMin
+                                         : Reduce::kAdd;
+  if (!include_self)
+    scatter(x, dim, index, value_for(x, index, identity_of(reduce, x.dtype())), Reduce::kPut);
   scatter(x, dim, index, src, reduce);
   if (!mean) return;
   Tensor counts = Tensor::empty(x.sizes(), x.dtype());
@@ -222,9 +258,12 @@ struct Facets {
 
 // name and name_ (in Python's spelling) from one action on the tensor that is written.
 template <class F, class... A>
-void both_forms(Registry& r, const std::string& name, const std::string& rest, const Facets& facets, void (F::*)(const Tensor&, A...) const) {
+void both_forms(Registry& r, const std::string& name, const std::string& rest, const Facets& facets,
+                void (F::*)(const Tensor&, A...) const) {
   const std::string base = name.substr(0, name.find('.')), overload = name.substr(base.size());
-  const auto meta = [](const OpDef&, std::span<const IValue> args) -> IValue { return like(meta_from(args[0])); };
+  const auto meta = [](const OpDef&, std::span<const IValue> args) -> IValue {
+    return like(meta_from(args[0]));
+  };
   scatter_op(r, cat(name, rest), facets.doc)
       .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
         const Tensor out = x.clone();
@@ -247,67 +286,101 @@ void both_forms(Registry& r, const std::string& name, const std::string& rest, c
       .reference(facets.reference);
 }
 template <class F>
-void both_forms(Registry& r, const std::string& name, const std::string& rest, const Facets& facets, F) {
+void both_forms(Registry& r, const std::string& name, const std::string& rest, const Facets& facets,
+                F) {
   both_forms<F>(r, name, rest, facets, &F::operator());
 }
 
 void register_scatters(Registry& r) {
-  scatter_op(r, "gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
-             "out[i][j] = input[index[i][j]][j] for dim 0; elsewhere likewise.")
-      .kernel([](const Tensor& x, int64_t dim, const Tensor& index, bool) { return gather(x, dim, index); })
+  scatter_op(
+      r, "gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
+      "out[i][j] = input[index[i][j]][j] for dim 0; elsewhere likewise.")
+      .kernel([](const Tensor& x, int64_t dim, const Tensor& index, bool) {
+        return gather(x, dim, index);
+      })
       .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, bool) {
         check_gather(x, dim, index);
         return TensorMeta{index.sizes, x.dtype};
       })
-      .samples({{"t(2, 3), 1, torch.tensor([[0, 2], [1, 1]])"}, {"t(2, 3), 0, torch.tensor([[0, 1, 0]])"}})
-      .reference("np.take_along_axis(input[tuple(slice(None if d == dim % input.ndim else n) for d, n in enumerate(index.shape))], index, dim)");
+      .samples({{"t(2, 3), 1, torch.tensor([[0, 2], [1, 1]])"},
+                {"t(2, 3), 0, torch.tensor([[0, 1, 0]])"}})
+      .reference(
+          "np.take_along_axis(input[tuple(slice(None if d == dim % input.ndim else n) for d, n in "
+          "enumerate(index.shape))], index, dim)");
   both_forms(r, "scatter", "(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
              {"input[index[i][j]][j] = src[i][j] for dim 0; elsewhere likewise.",
-              {{"t(2, 3), 1, torch.tensor([[0, 2], [1, 0]]), t(2, 2)"}}, ""},
+              {{"t(2, 3), 1, torch.tensor([[0, 2], [1, 0]]), t(2, 2)"}},
+              ""},
              [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
-               if (src.is_wrapped_number()) return scatter(x, dim, index, broadcast_to(src.to(x.dtype()), index.sizes()), Reduce::kPut);
+               if (src.is_wrapped_number())
+                 return scatter(x, dim, index, broadcast_to(src.to(x.dtype()), index.sizes()),
+                                Reduce::kPut);
                scatter(x, dim, index, src, Reduce::kPut);
              });
-  both_forms(r, "scatter.value", "(input: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
-             {"input[index[i][j]][j] = value for dim 0; elsewhere likewise.", {{"t(2, 3), 1, torch.tensor([[0, 2], [1, 0]]), 1.5"}}, ""},
+  both_forms(r, "scatter.value",
+             "(input: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
+             {"input[index[i][j]][j] = value for dim 0; elsewhere likewise.",
+              {{"t(2, 3), 1, torch.tensor([[0, 2], [1, 0]]), 1.5"}},
+              ""},
              [](const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {
                scatter(x, dim, index, value_for(x, index, value), Reduce::kPut);
              });
-  both_forms(r, "scatter.reduce", "(input: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor",
-             {"scatter that adds or multiplies where it writes.", {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2), reduce='add'"}}, ""},
-             [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce) {
-               const Tensor values = src.is_wrapped_number() ? broadcast_to(src.to(x.dtype()), index.sizes()) : src;
+  both_forms(r, "scatter.reduce",
+             "(input: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor",
+             {"scatter that adds or multiplies where it writes.",
+              {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2), reduce='add'"}},
+              ""},
+             [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                const std::string& reduce) {
+               const Tensor values =
+                   src.is_wrapped_number() ? broadcast_to(src.to(x.dtype()), index.sizes()) : src;
                scatter(x, dim, index, values, reduce_of(reduce));
              });
-  both_forms(r, "scatter.value_reduce", "(input: Tensor, dim: int, index: Tensor, value: Scalar, *, reduce: str) -> Tensor",
-             {"scatter of one value that adds or multiplies where it writes.", {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), 2.0, reduce='multiply'"}}, ""},
-             [](const Tensor& x, int64_t dim, const Tensor& index, const Number& value, const std::string& reduce) {
+  both_forms(r, "scatter.value_reduce",
+             "(input: Tensor, dim: int, index: Tensor, value: Scalar, *, reduce: str) -> Tensor",
+             {"scatter of one value that adds or multiplies where it writes.",
+              {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), 2.0, reduce='multiply'"}},
+              ""},
+             [](const Tensor& x, int64_t dim, const Tensor& index, const Number& value,
+                const std::string& reduce) {
                scatter(x, dim, index, value_for(x, index, value), reduce_of(reduce));
              });
-  both_forms(r, "scatter_add", "(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
-             {"input[index[i][j]][j] += src[i][j] for dim 0; elsewhere likewise; equal places add up.",
-              {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2)"}}, ""},
-             [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) { scatter(x, dim, index, src, Reduce::kAdd); });
-  both_forms(r, "scatter_reduce", "(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor",
-             {"Reduces (sum, prod, mean, amax, amin) all of src that goes to one place, with what is there or without.",
-              {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2), 'amax'"}, {"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2), 'mean', include_self=False"}}, ""},
-             [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool include_self) {
-               scatter_reduce(x, dim, index, src, reduce, include_self);
-             });
+  both_forms(
+      r, "scatter_add", "(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
+      {"input[index[i][j]][j] += src[i][j] for dim 0; elsewhere likewise; equal places add up.",
+       {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2)"}},
+       ""},
+      [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+        scatter(x, dim, index, src, Reduce::kAdd);
+      });
+  both_forms(r, "scatter_reduce",
+             "(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: "
+             "bool = True) -> Tensor",
+             {"Reduces (sum, prod, mean, amax, amin) all of src that goes to one place, with what "
+              "is there or without.",
+              {{"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2), 'amax'"},
+               {"t(2, 3), 1, torch.tensor([[0, 0], [1, 0]]), t(2, 2), 'mean', include_self=False"}},
+              ""},
+             [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                const std::string& reduce,
+                bool include_self) { scatter_reduce(x, dim, index, src, reduce, include_self); });
   scatter_op(r, "take_along_dim(input: Tensor, indices: Tensor, dim: int? = None) -> Tensor",
              "gather after broadcasting the other dimensions; over the flat tensor without dim.")
       .kernel([](const Tensor& x, const Tensor& indices, const std::optional<int64_t>& dim) {
         if (!dim) return gather(reshape(x, Dims{-1}), 0, reshape(indices, Dims{-1}));
         PRONG_CHECK(x.rank() == indices.rank(), kRuntime,
-                    "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
-                    x.rank(), " dimensions for input, and ", indices.rank(), " dimensions for indices");
+                    "torch.take_along_dim(): input and indices should have the same number of "
+                    "dimensions, but got ",
+                    x.rank(), " dimensions for input, and ", indices.rank(),
+                    " dimensions for indices");
         const size_t d = at(wrap_dim(*dim, x.rank()));
         Dims own = x.sizes(), wanted = indices.sizes();
         own[d] = wanted[d] = 1;
         Dims common = broadcast_shapes(own, wanted), index_sizes = common;
         common[d] = x.sizes()[d];
         index_sizes[d] = indices.sizes()[d];
-        return gather(broadcast_to(x, common), static_cast<int64_t>(d), broadcast_to(indices, index_sizes));
+        return gather(broadcast_to(x, common), static_cast<int64_t>(d),
+                      broadcast_to(indices, index_sizes));
       })
       .shape([](const TensorMeta& x, const TensorMeta& indices, const std::optional<int64_t>& dim) {
         if (!dim) return TensorMeta{Dims{indices.numel()}, x.dtype};
@@ -329,7 +402,8 @@ void check_mask(const char* op, const Tensor& mask) {
 Tensor masked_select(const Tensor& given, const Tensor& given_mask) {
   check_mask("masked_select", given_mask);
   const Dims common = broadcast_shapes(given.sizes(), given_mask.sizes());
-  const Tensor x = broadcast_to(given, common), mask = broadcast_to(given_mask, common).contiguous();
+  const Tensor x = broadcast_to(given, common),
+               mask = broadcast_to(given_mask, common).contiguous();
   Tensor out = Tensor::empty(Dims{count_nonzero(mask)}, x.dtype());
   const bool* flags = mask.data<bool>();
   const Tensor flat = x.contiguous();
@@ -345,10 +419,12 @@ Tensor masked_select(const Tensor& given, const Tensor& given_mask) {
 
 void masked_scatter(const Tensor& x, const Tensor& given_mask, const Tensor& source) {
   check_mask("masked_scatter_", given_mask);
-  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime, "masked_scatter: expected self and source to have same dtypes but got",
+  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime,
+              "masked_scatter: expected self and source to have same dtypes but got",
               type_name(x.dtype()), " and ", type_name(source.dtype()));
   const Tensor mask = broadcast_to(given_mask, x.sizes()).contiguous(), from = source.contiguous();
-  PRONG_CHECK(count_nonzero(mask) <= from.numel(), kRuntime, "Number of elements of source < number of ones in mask");
+  PRONG_CHECK(count_nonzero(mask) <= from.numel(), kRuntime,
+              "Number of elements of source < number of ones in mask");
   const Tensor dense = x.contiguous();
   const bool* flags = mask.data<bool>();
   visit_width(x.dtype(), [&](auto tag) {
@@ -364,27 +440,36 @@ void masked_scatter(const Tensor& x, const Tensor& given_mask, const Tensor& sou
 std::vector<Tensor> nonzero_columns(const Tensor& given) {
   const Tensor x = at_least_1d(given), places = nonzero(x);
   std::vector<Tensor> out;
-  for (int64_t d = 0; d < x.rank(); ++d) out.push_back(apply(places, selected(geometry_of(places), 1, d)).contiguous());
+  for (int64_t d = 0; d < x.rank(); ++d)
+    out.push_back(apply(places, selected(geometry_of(places), 1, d)).contiguous());
   return out;
 }
 
 void register_masks(Registry& r) {
-  scatter_op(r, "masked_select(input: Tensor, mask: Tensor) -> Tensor", "The elements where the mask is True, as a vector.")
+  scatter_op(r, "masked_select(input: Tensor, mask: Tensor) -> Tensor",
+             "The elements where the mask is True, as a vector.")
       .kernel([](const Tensor& x, const Tensor& mask) { return masked_select(x, mask); })
       .dynamic_shape("the size is the number of True elements")
       .samples({{"t(2, 3), b(2, 3)"}, {"t(2, 3), b(3)"}})
-      .reference("np.broadcast_to(input, np.broadcast_shapes(input.shape, mask.shape))"
-                 "[np.broadcast_to(mask, np.broadcast_shapes(input.shape, mask.shape))]");
+      .reference(
+          "np.broadcast_to(input, np.broadcast_shapes(input.shape, mask.shape))"
+          "[np.broadcast_to(mask, np.broadcast_shapes(input.shape, mask.shape))]");
   both_forms(r, "masked_scatter", "(input: Tensor, mask: Tensor, source: Tensor) -> Tensor",
-             {"Elements where the mask is True become the elements of source, in order.", {{"t(2, 3), b(2, 3), t(6)"}}, ""},
-             [](const Tensor& x, const Tensor& mask, const Tensor& source) { masked_scatter(x, mask, source); });
-  scatter_op(r, "nonzero(input: Tensor) -> Tensor", "The coordinates of the elements that are not zero, a row each.")
+             {"Elements where the mask is True become the elements of source, in order.",
+              {{"t(2, 3), b(2, 3), t(6)"}},
+              ""},
+             [](const Tensor& x, const Tensor& mask, const Tensor& source) {
+               masked_scatter(x, mask, source);
+             });
+  scatter_op(r, "nonzero(input: Tensor) -> Tensor",
+             "The coordinates of the elements that are not zero, a row each.")
       .not_differentiable(kIndices)
       .kernel([](const Tensor& x) { return nonzero(x); })
       .dynamic_shape("the size is the number of elements that are not zero")
       .samples({{"b(2, 3)"}, {"t(4, dtype=int64)"}})
       .reference("np.argwhere(input)");
-  scatter_op(r, "nonzero.as_tuple(input: Tensor, *, as_tuple: bool) -> Tensor[]", "The coordinates of the elements that are not zero, a tensor a dimension.")
+  scatter_op(r, "nonzero.as_tuple(input: Tensor, *, as_tuple: bool) -> Tensor[]",
+             "The coordinates of the elements that are not zero, a tensor a dimension.")
       .not_differentiable(kIndices)
       .boxed_kernel([](const OpDef&, std::span<const IValue> args) -> IValue {
         if (!args[1].to_bool()) return nonzero(args[0].to_tensor());
@@ -412,26 +497,34 @@ void register_masks(Registry& r) {
 
 bool from_right(bool right, const std::optional<std::string>& side) {
   if (!side) return right;
-  PRONG_CHECK(*side == "left" || *side == "right", kRuntime, "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
-  PRONG_CHECK(!right || *side == "right", kRuntime, "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+  PRONG_CHECK(*side == "left" || *side == "right", kRuntime,
+              "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
+  PRONG_CHECK(!right || *side == "right", kRuntime,
+              "torch.searchsorted(): side and right can't be set to opposites, got side of left "
+              "while right was True");
   return *side == "right";
 }
 
 void check_search(const TensorMeta& sorted, const TensorMeta& x) {
   bool fits = sorted.rank() == 1 || (sorted.rank() == x.rank() && sorted.rank() > 0);
-  for (size_t i = 0; fits && sorted.rank() > 1 && i + 1 < sorted.sizes.size(); ++i) fits = sorted.sizes[i] == x.sizes[i];
-  PRONG_CHECK(fits, kRuntime, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-              "boundaries tensor and input value tensor must match, but we got boundaries tensor ", sorted.sizes,
-              " and input value tensor ", x.sizes);
+  for (size_t i = 0; fits && sorted.rank() > 1 && i + 1 < sorted.sizes.size(); ++i)
+    fits = sorted.sizes[i] == x.sizes[i];
+  PRONG_CHECK(fits, kRuntime,
+              "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+              "dimensions of "
+              "boundaries tensor and input value tensor must match, but we got boundaries tensor ",
+              sorted.sizes, " and input value tensor ", x.sizes);
 }
 
 Tensor search_sorted(const Tensor& sorted, const Tensor& x, bool int32, bool right) {
   check_search(sorted.meta(), x.meta());
   const DType common = promote(sorted.dtype(), x.is_wrapped_number() ? sorted.dtype() : x.dtype());
-  const DType type = x.is_wrapped_number() && is_floating(x.dtype()) && !is_floating(common) ? x.dtype() : common;
+  const DType type =
+      x.is_wrapped_number() && is_floating(x.dtype()) && !is_floating(common) ? x.dtype() : common;
   const Tensor edges = sorted.to(type).contiguous(), values = x.to(type).contiguous();
   Tensor out = Tensor::empty(x.sizes(), DType::kInt64);
-  const int64_t length = sorted.sizes().back(), row = sorted.rank() > 1 ? x.sizes().back() : std::max<int64_t>(x.numel(), 1);
+  const int64_t length = sorted.sizes().back(),
+                row = sorted.rank() > 1 ? x.sizes().back() : std::max<int64_t>(x.numel(), 1);
   visit(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *e = edges.data<T>(), *v = values.data<T>();
@@ -441,38 +534,53 @@ Tensor search_sorted(const Tensor& sorted, const Tensor& x, bool int32, bool rig
     parallel_for(0, x.numel(), 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T *first = e + i / row * length, *last = first + length;
-        to[i] = (right ? std::upper_bound(first, last, v[i], less) : std::lower_bound(first, last, v[i], less)) - first;
+        to[i] = (right ? std::upper_bound(first, last, v[i], less)
+                       : std::lower_bound(first, last, v[i], less)) -
+                first;
       }
     });
   });
   return int32 ? out.to(DType::kInt32) : out;
 }
 
-TensorMeta search_meta(const TensorMeta& x, bool int32) { return {x.sizes, int32 ? DType::kInt32 : DType::kInt64}; }
+TensorMeta search_meta(const TensorMeta& x, bool int32) {
+  return {x.sizes, int32 ? DType::kInt32 : DType::kInt64};
+}
 
 void register_searches(Registry& r) {
-  scatter_op(r, "searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: bool = False, right: bool = False, side: str? = None, sorter: Tensor? = None) -> Tensor",
+  scatter_op(r,
+             "searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: bool = False, "
+             "right: bool = False, side: str? = None, sorter: Tensor? = None) -> Tensor",
              "Where each element would be put into the sorted last dimension.")
       .where(kFunctionOnly)
       .not_differentiable(kIndices)
-      .kernel([](const Tensor& sorted, const Tensor& x, bool int32, bool right, const std::optional<std::string>& side, const std::optional<Tensor>& sorter) {
-        return search_sorted(sorter ? gather(sorted, -1, *sorter) : sorted, x, int32, from_right(right, side));
+      .kernel([](const Tensor& sorted, const Tensor& x, bool int32, bool right,
+                 const std::optional<std::string>& side, const std::optional<Tensor>& sorter) {
+        return search_sorted(sorter ? gather(sorted, -1, *sorter) : sorted, x, int32,
+                             from_right(right, side));
       })
-      .shape([](const TensorMeta& sorted, const TensorMeta& x, bool int32, bool, const std::optional<std::string>&, const std::optional<TensorMeta>&) {
+      .shape([](const TensorMeta& sorted, const TensorMeta& x, bool int32, bool,
+                const std::optional<std::string>&, const std::optional<TensorMeta>&) {
         check_search(sorted, x);
         return search_meta(x, int32);
       })
-      .samples({{"torch.tensor([1., 3., 5.]), t(2, 3)"}, {"torch.tensor([1, 3, 5]), torch.tensor([3, 0, 9]), right=True"}})
+      .samples({{"torch.tensor([1., 3., 5.]), t(2, 3)"},
+                {"torch.tensor([1, 3, 5]), torch.tensor([3, 0, 9]), right=True"}})
       .reference("np.searchsorted(sorted_sequence, input, 'right' if right else 'left')");
-  scatter_op(r, "bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor",
+  scatter_op(r,
+             "bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool "
+             "= False) -> Tensor",
              "Where each element would be put into the sorted boundaries.")
       .where(kFunctionOnly)
       .not_differentiable(kIndices)
       .kernel([](const Tensor& x, const Tensor& boundaries, bool int32, bool right) {
-        PRONG_CHECK(boundaries.rank() == 1, kRuntime, "boundaries tensor must be 1 dimension, but got dim(", boundaries.rank(), ")");
+        PRONG_CHECK(boundaries.rank() == 1, kRuntime,
+                    "boundaries tensor must be 1 dimension, but got dim(", boundaries.rank(), ")");
         return search_sorted(boundaries, x, int32, right);
       })
-      .shape([](const TensorMeta& x, const TensorMeta&, bool int32, bool) { return search_meta(x, int32); })
+      .shape([](const TensorMeta& x, const TensorMeta&, bool int32, bool) {
+        return search_meta(x, int32);
+      })
       .samples({{"t(2, 3), torch.tensor([-1., 0., 1.])"}})
       .reference("np.searchsorted(boundaries, input, 'right' if right else 'left')");
 }

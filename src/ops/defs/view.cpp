@@ -1,5 +1,5 @@
-// Ops that look at a tensor's elements through another shape, and host ops that answer about a tensor.
-// The arithmetic is in kernels/geometry.h, and serves kernels and shape rules alike.
+// Ops that look at a tensor's elements through another shape, and host ops that answer about a
+// tensor. The arithmetic is in kernels/geometry.h, and serves kernels and shape rules alike.
 #include "ops/kernels/geometry.h"
 #include "ops/op_def.h"
 
@@ -14,14 +14,24 @@ constexpr Spelling kInternal{.function = false, .method = false};
 constexpr Spelling kProperty{.function = false, .method = false, .property = true};
 
 OpDef& view_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema).doc(std::move(doc)).family(Family::kView).view_of(0).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema)
+      .doc(std::move(doc))
+      .family(Family::kView)
+      .view_of(0)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater);
 }
 
 // Kernel and shape rule from one rule on geometries: (const Geometry&, arguments...) -> Geometry.
 template <class F, class... A>
 OpDef& geometry_rule(OpDef& op, F, Geometry (F::*)(const Geometry&, A...) const) {
-  return op.kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) { return apply(x, F{}(geometry_of(x), a...)); })
-      .shape([](const TensorMeta& x, const std::remove_cvref_t<A>&... a) { return apply(x, F{}(geometry_of(x), a...)); });
+  return op
+      .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
+        return apply(x, F{}(geometry_of(x), a...));
+      })
+      .shape([](const TensorMeta& x, const std::remove_cvref_t<A>&... a) {
+        return apply(x, F{}(geometry_of(x), a...));
+      });
 }
 template <class F>
 OpDef& geometry_rule(OpDef& op, F rule) {
@@ -56,12 +66,14 @@ std::vector<T> split_with_sizes(const T& x, const Dims& sizes, int64_t dim) {
   const int64_t size = extent(x, dim, "split_with_sizes");
   int64_t total = 0;
   for (int64_t s : sizes) {
-    PRONG_CHECK(s >= 0, kRuntime, "split_with_sizes expects split_sizes have only non-negative entries, but got "
-                "split_sizes=", sizes);
+    PRONG_CHECK(s >= 0, kRuntime,
+                "split_with_sizes expects split_sizes have only non-negative entries, but got "
+                "split_sizes=",
+                sizes);
     total += s;
   }
-  PRONG_CHECK(total == size, kRuntime, "split_with_sizes expects split_sizes to sum exactly to ", size,
-              " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
+  PRONG_CHECK(total == size, kRuntime, "split_with_sizes expects split_sizes to sum exactly to ",
+              size, " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
   return pieces(x, sizes, dim);
 }
 template <class T>
@@ -79,7 +91,8 @@ std::vector<T> tensor_split(const T& x, int64_t sections, int64_t dim) {
 template <class T>
 std::vector<T> unbind(const T& x, int64_t dim) {
   const Geometry g = geometry_of(x);
-  PRONG_CHECK(g.rank() > 0, kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+  PRONG_CHECK(g.rank() > 0, kIndex, "Dimension specified as ", dim,
+              " but tensor has no dimensions");
   const int64_t n = g.sizes[static_cast<size_t>(wrap_dim(dim, g.rank()))];
   std::vector<T> out;
   for (int64_t i = 0; i < n; ++i) out.push_back(apply(x, selected(g, dim, i)));
@@ -87,79 +100,109 @@ std::vector<T> unbind(const T& x, int64_t dim) {
 }
 
 void register_shapes(Registry& r) {
-  geometry_rule(view_op(r, "view(input: Tensor, size: int[]) -> Tensor",
-                        "The same elements, in order, under another shape; one size may be -1. Never copies."),
-                [](const Geometry& g, const Dims& size) { return viewed(g, size); })
+  geometry_rule(
+      view_op(
+          r, "view(input: Tensor, size: int[]) -> Tensor",
+          "The same elements, in order, under another shape; one size may be -1. Never copies."),
+      [](const Geometry& g, const Dims& size) { return viewed(g, size); })
       .where(kMethodOnly)
       .samples({{"t(2, 6), [3, 4]"}, {"t(2, 6), [-1]"}, {"t(0, 3), [3, 0]"}, {"t(), [1, 1]"}})
       .reference("np.reshape(input, size)");
 
-  view_op(r, "view.dtype(input: Tensor, dtype: dtype) -> Tensor", "The same bytes read as another element type.")
+  view_op(r, "view.dtype(input: Tensor, dtype: dtype) -> Tensor",
+          "The same bytes read as another element type.")
       .where(kMethodOnly)
       .kernel([](const Tensor& x, DType dtype) {
-        const int64_t from = static_cast<int64_t>(x.item_bytes()), to = static_cast<int64_t>(size_of(dtype));
-        if (from == to) return Tensor::view_of(x.storage(), x.offset(), x.sizes(), x.strides(), dtype);
-        PRONG_CHECK(x.rank() > 0, kRuntime, "self.dim() cannot be 0 to view ", x.dtype(), " as ", dtype,
-                    " (different element sizes)");
-        PRONG_CHECK(x.strides().back() == 1, kRuntime, "self.stride(-1) must be 1 to view ", x.dtype(), " as ", dtype,
-                    " (different element sizes), but got ", x.strides().back());
+        const int64_t from = static_cast<int64_t>(x.item_bytes()),
+                      to = static_cast<int64_t>(size_of(dtype));
+        if (from == to)
+          return Tensor::view_of(x.storage(), x.offset(), x.sizes(), x.strides(), dtype);
+        PRONG_CHECK(x.rank() > 0, kRuntime, "self.dim() cannot be 0 to view ", x.dtype(), " as ",
+                    dtype, " (different element sizes)");
+        PRONG_CHECK(x.strides().back() == 1, kRuntime, "self.stride(-1) must be 1 to view ",
+                    x.dtype(), " as ", dtype, " (different element sizes), but got ",
+                    x.strides().back());
         Dims sizes = x.sizes(), strides = x.strides();
         const auto rescale = [&](int64_t n, const char* what) {
-          PRONG_CHECK(n * from % to == 0, kRuntime, what, " must be divisible by ", to / from, " to view ", x.dtype(),
-                      " as ", dtype, " (different element sizes), but got ", n);
+          PRONG_CHECK(n * from % to == 0, kRuntime, what, " must be divisible by ", to / from,
+                      " to view ", x.dtype(), " as ", dtype, " (different element sizes), but got ",
+                      n);
           return n * from / to;
         };
         sizes.back() = rescale(sizes.back(), "self.size(-1)");
-        for (size_t i = 0; i + 1 < strides.size(); ++i) strides[i] = rescale(strides[i], "self.stride");
-        return Tensor::view_of(x.storage(), rescale(x.offset(), "self.storage_offset()"), sizes, strides, dtype);
+        for (size_t i = 0; i + 1 < strides.size(); ++i)
+          strides[i] = rescale(strides[i], "self.stride");
+        return Tensor::view_of(x.storage(), rescale(x.offset(), "self.storage_offset()"), sizes,
+                               strides, dtype);
       })
       .shape([](const TensorMeta& x, DType dtype) {
         TensorMeta out{x.sizes, dtype};
         if (!out.sizes.empty())
-          out.sizes.back() = out.sizes.back() * static_cast<int64_t>(size_of(x.dtype)) / static_cast<int64_t>(size_of(dtype));
+          out.sizes.back() = out.sizes.back() * static_cast<int64_t>(size_of(x.dtype)) /
+                             static_cast<int64_t>(size_of(dtype));
         return out;
       })
       .samples({{"t(2, 4), torch.int32"}, {"t(2, 4), torch.float64"}, {"t(2, 4), torch.uint8"}})
       .reference("np.ascontiguousarray(input).view(dtype)");
 
   view_op(r, "reshape(input: Tensor, shape: int[]) -> Tensor",
-          "The same elements, in order, under another shape; a view where the strides allow it, else a copy.")
+          "The same elements, in order, under another shape; a view where the strides allow it, "
+          "else a copy.")
       .kernel([](const Tensor& x, const Dims& shape) { return reshape(x, shape); })
-      .shape([](const TensorMeta& x, const Dims& shape) { return TensorMeta{infer_size(shape, x.numel()), x.dtype}; })
+      .shape([](const TensorMeta& x, const Dims& shape) {
+        return TensorMeta{infer_size(shape, x.numel()), x.dtype};
+      })
       .samples({{"t(2, 6), [4, 3]"}, {"strided(4, 6), [-1, 2]"}, {"t(0, 3), [3, 0]"}, {"t(), [1]"}})
       .reference("np.reshape(input, shape)");
 
   view_op(r, "flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor",
           "Dimensions start_dim to end_dim as one.")
-      .kernel([](const Tensor& x, int64_t start, int64_t end) { return reshape(x, flattened_sizes(x.sizes(), start, end)); })
+      .kernel([](const Tensor& x, int64_t start, int64_t end) {
+        return reshape(x, flattened_sizes(x.sizes(), start, end));
+      })
       .shape([](const TensorMeta& x, int64_t start, int64_t end) {
         return TensorMeta{flattened_sizes(x.sizes, start, end), x.dtype};
       })
       .samples({{"t(2, 3, 4)"}, {"t(2, 3, 4), 1"}, {"strided(4, 6)"}, {"t()"}})
-      .reference("np.reshape(input, input.shape[:start_dim] + (-1,) + input.shape[(end_dim % max(input.ndim, 1)) + 1:])");
+      .reference(
+          "np.reshape(input, input.shape[:start_dim] + (-1,) + input.shape[(end_dim % "
+          "max(input.ndim, 1)) + 1:])");
 
-  view_op(r, "unflatten(input: Tensor, dim: int, sizes: int[]) -> Tensor", "One dimension as several.")
-      .kernel([](const Tensor& x, int64_t dim, const Dims& sizes) { return reshape(x, unflattened_sizes(x.sizes(), dim, sizes)); })
+  view_op(r, "unflatten(input: Tensor, dim: int, sizes: int[]) -> Tensor",
+          "One dimension as several.")
+      .kernel([](const Tensor& x, int64_t dim, const Dims& sizes) {
+        return reshape(x, unflattened_sizes(x.sizes(), dim, sizes));
+      })
       .shape([](const TensorMeta& x, int64_t dim, const Dims& sizes) {
         return TensorMeta{unflattened_sizes(x.sizes, dim, sizes), x.dtype};
       })
       .samples({{"t(2, 6), 1, [2, 3]"}, {"t(2, 6), -1, [2, -1]"}})
-      .reference("np.reshape(input, input.shape[:dim % input.ndim] + tuple(sizes) + input.shape[dim % input.ndim + 1:])");
+      .reference(
+          "np.reshape(input, input.shape[:dim % input.ndim] + tuple(sizes) + input.shape[dim % "
+          "input.ndim + 1:])");
 
-  view_op(r, "ravel(input: Tensor) -> Tensor", "All elements along one dimension; a copy only where needed.")
+  view_op(r, "ravel(input: Tensor) -> Tensor",
+          "All elements along one dimension; a copy only where needed.")
       .kernel([](const Tensor& x) { return reshape(x, Dims{-1}); })
-      .shape([](const TensorMeta& x) { return TensorMeta{Dims{x.numel()}, x.dtype}; })
+      .shape([](const TensorMeta& x) {
+        return TensorMeta{Dims{x.numel()}, x.dtype};
+      })
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}, {"t()"}})
       .reference("np.ravel(input)");
 
   view_op(r, "view_as(input: Tensor, other: Tensor) -> Tensor", "view with the sizes of other.")
       .where(kMethodOnly)
-      .kernel([](const Tensor& x, const Tensor& other) { return apply(x, viewed(geometry_of(x), other.sizes())); })
-      .shape([](const TensorMeta& x, const TensorMeta& other) { return apply(x, viewed(geometry_of(x), other.sizes)); })
+      .kernel([](const Tensor& x, const Tensor& other) {
+        return apply(x, viewed(geometry_of(x), other.sizes()));
+      })
+      .shape([](const TensorMeta& x, const TensorMeta& other) {
+        return apply(x, viewed(geometry_of(x), other.sizes));
+      })
       .samples({{"t(2, 6), t(3, 4)"}})
       .reference("np.reshape(input, other.shape)");
 
-  view_op(r, "reshape_as(input: Tensor, other: Tensor) -> Tensor", "reshape with the sizes of other.")
+  view_op(r, "reshape_as(input: Tensor, other: Tensor) -> Tensor",
+          "reshape with the sizes of other.")
       .where(kMethodOnly)
       .kernel([](const Tensor& x, const Tensor& other) { return reshape(x, other.sizes()); })
       .shape([](const TensorMeta& x, const TensorMeta& other) {
@@ -170,16 +213,20 @@ void register_shapes(Registry& r) {
 }
 
 void register_dims(Registry& r) {
-  geometry_rule(view_op(r, "transpose(input: Tensor, dim0: int, dim1: int) -> Tensor", "Two dimensions swapped."),
-                [](const Geometry& g, int64_t dim0, int64_t dim1) { return transposed(g, dim0, dim1); })
+  geometry_rule(
+      view_op(r, "transpose(input: Tensor, dim0: int, dim1: int) -> Tensor",
+              "Two dimensions swapped."),
+      [](const Geometry& g, int64_t dim0, int64_t dim1) { return transposed(g, dim0, dim1); })
       .where({.aliases = {"swapaxes", "swapdims"}})
       .samples({{"t(2, 3, 4), 0, 2"}, {"t(2, 3), -1, -2"}, {"t(2, 0), 0, 1"}})
       .reference("np.swapaxes(input, dim0, dim1)");
 
-  geometry_rule(view_op(r, "t(input: Tensor) -> Tensor", "The transpose of a matrix; vectors and scalars as they are."),
+  geometry_rule(view_op(r, "t(input: Tensor) -> Tensor",
+                        "The transpose of a matrix; vectors and scalars as they are."),
                 [](const Geometry& g) {
-                  PRONG_CHECK(g.rank() <= 2, kRuntime, "t() expects a tensor with <= 2 dimensions, but self is ",
-                              g.rank(), "D");
+                  PRONG_CHECK(g.rank() <= 2, kRuntime,
+                              "t() expects a tensor with <= 2 dimensions, but self is ", g.rank(),
+                              "D");
                   return g.rank() == 2 ? transposed(g, 0, 1) : g;
                 })
       .samples({{"t(2, 3)"}, {"t(3)"}, {"t()"}})
@@ -196,47 +243,57 @@ void register_dims(Registry& r) {
       .reference("np.transpose(input)");
 
   for (const char* name : {"mT", "mH"})
-    geometry_rule(view_op(r, cat(name, "(input: Tensor) -> Tensor"), "Each matrix of a batch transposed."),
-                  [](const Geometry& g) {
-                    PRONG_CHECK(g.rank() >= 2, kRuntime,
-                                "tensor.mT is only supported on matrices or batches of matrices. Got ", g.rank(),
-                                "-D tensor.");
-                    return transposed(g, -2, -1);
-                  })
+    geometry_rule(
+        view_op(r, cat(name, "(input: Tensor) -> Tensor"), "Each matrix of a batch transposed."),
+        [](const Geometry& g) {
+          PRONG_CHECK(g.rank() >= 2, kRuntime,
+                      "tensor.mT is only supported on matrices or batches of matrices. Got ",
+                      g.rank(), "-D tensor.");
+          return transposed(g, -2, -1);
+        })
         .where(kProperty)
         .samples({{"t(2, 3)"}, {"t(4, 2, 3)"}})
         .reference("np.swapaxes(input, -1, -2)");
 
-  geometry_rule(view_op(r, "permute(input: Tensor, dims: int[]) -> Tensor", "Dimensions in the given order."),
-                [](const Geometry& g, const Dims& dims) { return permuted(g, dims); })
+  geometry_rule(
+      view_op(r, "permute(input: Tensor, dims: int[]) -> Tensor", "Dimensions in the given order."),
+      [](const Geometry& g, const Dims& dims) { return permuted(g, dims); })
       .samples({{"t(2, 3, 4), [2, 0, 1]"}, {"t(2, 3), [-1, 0]"}, {"t(), []"}})
       .reference("np.transpose(input, dims)");
 
-  geometry_rule(view_op(r, "movedim(input: Tensor, source: int[], destination: int[]) -> Tensor",
-                        "The source dimensions moved to the destination positions; the others keep their order."),
-                [](const Geometry& g, const Dims& source, const Dims& destination) { return moved(g, source, destination); })
+  geometry_rule(
+      view_op(
+          r, "movedim(input: Tensor, source: int[], destination: int[]) -> Tensor",
+          "The source dimensions moved to the destination positions; the others keep their order."),
+      [](const Geometry& g, const Dims& source, const Dims& destination) {
+        return moved(g, source, destination);
+      })
       .where({.aliases = {"moveaxis"}})
       .samples({{"t(2, 3, 4), [0, 1], [1, 2]"}, {"t(2, 3, 4), [0], [-1]"}})
       .reference("np.moveaxis(input, source, destination)");
 
-  geometry_rule(view_op(r, "unsqueeze(input: Tensor, dim: int) -> Tensor", "A dimension of size 1 put in."),
-                [](const Geometry& g, int64_t dim) { return unsqueezed(g, dim); })
+  geometry_rule(
+      view_op(r, "unsqueeze(input: Tensor, dim: int) -> Tensor", "A dimension of size 1 put in."),
+      [](const Geometry& g, int64_t dim) { return unsqueezed(g, dim); })
       .samples({{"t(2, 3), 0"}, {"t(2, 3), -1"}, {"t(), 0"}})
       .reference("np.expand_dims(input, dim)");
 
-  geometry_rule(view_op(r, "squeeze(input: Tensor) -> Tensor", "All dimensions of size 1 taken out."),
-                [](const Geometry& g) {
-                  Dims all;
-                  for (int64_t d = 0; d < g.rank(); ++d) all.push_back(d);
-                  return squeezed(g, all);
-                })
+  geometry_rule(
+      view_op(r, "squeeze(input: Tensor) -> Tensor", "All dimensions of size 1 taken out."),
+      [](const Geometry& g) {
+        Dims all;
+        for (int64_t d = 0; d < g.rank(); ++d) all.push_back(d);
+        return squeezed(g, all);
+      })
       .samples({{"t(1, 3, 1)"}, {"t(2, 3)"}, {"t()"}})
       .reference("np.squeeze(input)");
-  geometry_rule(view_op(r, "squeeze.dim(input: Tensor, dim: int) -> Tensor", "One dimension taken out if its size is 1."),
+  geometry_rule(view_op(r, "squeeze.dim(input: Tensor, dim: int) -> Tensor",
+                        "One dimension taken out if its size is 1."),
                 [](const Geometry& g, int64_t dim) { return squeezed(g, Dims{dim}); })
       .samples({{"t(1, 3, 1), 0"}, {"t(1, 3), -1"}})
       .reference("np.squeeze(input, dim) if input.shape[dim] == 1 else input");
-  geometry_rule(view_op(r, "squeeze.dims(input: Tensor, dim: int[]) -> Tensor", "The listed dimensions of size 1 taken out."),
+  geometry_rule(view_op(r, "squeeze.dims(input: Tensor, dim: int[]) -> Tensor",
+                        "The listed dimensions of size 1 taken out."),
                 [](const Geometry& g, const Dims& dims) { return squeezed(g, dims); })
       .samples({{"t(1, 3, 1), [0, 2]"}, {"t(1, 3, 1), [0, 1]"}})
       .reference("np.squeeze(input, tuple(d for d in dim if input.shape[d] == 1))");
@@ -246,29 +303,40 @@ void register_dims(Registry& r) {
                 [](const Geometry& g, const Dims& size) { return expanded(g, size); })
       .where(kMethodOnly)
       .samples({{"t(3, 1), [3, 4]"}, {"t(3), [2, -1]"}, {"t(), [2, 2]"}})
-      .reference("np.broadcast_to(input, [i if s == -1 else s for s, i in "
-                 "zip(size, (1,) * (len(size) - input.ndim) + input.shape)])");
-  geometry_rule(view_op(r, "broadcast_to(input: Tensor, size: int[]) -> Tensor", "expand, as a function."),
-                [](const Geometry& g, const Dims& size) { return expanded(g, size); })
+      .reference(
+          "np.broadcast_to(input, [i if s == -1 else s for s, i in "
+          "zip(size, (1,) * (len(size) - input.ndim) + input.shape)])");
+  geometry_rule(
+      view_op(r, "broadcast_to(input: Tensor, size: int[]) -> Tensor", "expand, as a function."),
+      [](const Geometry& g, const Dims& size) { return expanded(g, size); })
       .samples({{"t(3, 1), [3, 4]"}, {"t(3), [2, 3]"}})
       .reference("np.broadcast_to(input, size)");
   view_op(r, "expand_as(input: Tensor, other: Tensor) -> Tensor", "expand to the sizes of other.")
       .where(kMethodOnly)
-      .kernel([](const Tensor& x, const Tensor& other) { return apply(x, expanded(geometry_of(x), other.sizes())); })
-      .shape([](const TensorMeta& x, const TensorMeta& other) { return apply(x, expanded(geometry_of(x), other.sizes)); })
+      .kernel([](const Tensor& x, const Tensor& other) {
+        return apply(x, expanded(geometry_of(x), other.sizes()));
+      })
+      .shape([](const TensorMeta& x, const TensorMeta& other) {
+        return apply(x, expanded(geometry_of(x), other.sizes));
+      })
       .samples({{"t(3, 1), t(3, 4)"}})
       .reference("np.broadcast_to(input, other.shape)");
 }
 
 void register_parts(Registry& r) {
-  geometry_rule(view_op(r, "select(input: Tensor, dim: int, index: int) -> Tensor", "One slice along dim, without it."),
-                [](const Geometry& g, int64_t dim, int64_t index) { return selected(g, dim, index); })
+  geometry_rule(
+      view_op(r, "select(input: Tensor, dim: int, index: int) -> Tensor",
+              "One slice along dim, without it."),
+      [](const Geometry& g, int64_t dim, int64_t index) { return selected(g, dim, index); })
       .samples({{"t(2, 3), 0, 1"}, {"t(2, 3), -1, -2"}})
       .reference("np.take(input, index, axis=dim)");
 
-  geometry_rule(view_op(r, "slice(input: Tensor, dim: int = 0, start: int? = None, end: int? = None, step: int = 1) -> Tensor",
+  geometry_rule(view_op(r,
+                        "slice(input: Tensor, dim: int = 0, start: int? = None, end: int? = None, "
+                        "step: int = 1) -> Tensor",
                         "input[start:end:step] along dim, ends clamped as Python does."),
-                [](const Geometry& g, int64_t dim, const std::optional<int64_t>& start, const std::optional<int64_t>& end,
+                [](const Geometry& g, int64_t dim, const std::optional<int64_t>& start,
+                   const std::optional<int64_t>& end,
                    int64_t step) { return sliced(g, dim, start, end, step); })
       .where(kInternal)
       .samples({{"t(5, 3), 0, 1, -1, 2"}, {"t(5, 3), 1"}, {"t(5), 0, 4, 2"}})
@@ -276,9 +344,13 @@ void register_parts(Registry& r) {
 
   geometry_rule(view_op(r, "narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor",
                         "length slices from start along dim."),
-                [](const Geometry& g, int64_t dim, int64_t start, int64_t length) { return narrowed(g, dim, start, length); })
+                [](const Geometry& g, int64_t dim, int64_t start, int64_t length) {
+                  return narrowed(g, dim, start, length);
+                })
       .samples({{"t(5, 3), 0, 1, 3"}, {"t(5, 3), -1, 0, 0"}, {"t(5), 0, -2, 2"}})
-      .reference("np.take(input, range(start % max(input.shape[dim], 1), start % max(input.shape[dim], 1) + length), axis=dim)");
+      .reference(
+          "np.take(input, range(start % max(input.shape[dim], 1), start % max(input.shape[dim], 1) "
+          "+ length), axis=dim)");
 
   view_op(r, "split(input: Tensor, split_size: int, dim: int = 0) -> Tensor[]",
           "Pieces of split_size along dim; the last may be smaller.")
@@ -286,27 +358,42 @@ void register_parts(Registry& r) {
       .shape([](const TensorMeta& x, int64_t size, int64_t dim) { return split(x, size, dim); })
       .samples({{"t(5, 2), 2"}, {"t(2, 6), 3, -1"}, {"t(0, 2), 1"}})
       .reference("np.split(input, range(split_size, input.shape[dim], split_size), axis=dim)");
-  view_op(r, "split.sizes(input: Tensor, split_size: int[], dim: int = 0) -> Tensor[]", "Pieces of the given sizes along dim.")
-      .kernel([](const Tensor& x, const Dims& sizes, int64_t dim) { return split_with_sizes(x, sizes, dim); })
-      .shape([](const TensorMeta& x, const Dims& sizes, int64_t dim) { return split_with_sizes(x, sizes, dim); })
+  view_op(r, "split.sizes(input: Tensor, split_size: int[], dim: int = 0) -> Tensor[]",
+          "Pieces of the given sizes along dim.")
+      .kernel([](const Tensor& x, const Dims& sizes, int64_t dim) {
+        return split_with_sizes(x, sizes, dim);
+      })
+      .shape([](const TensorMeta& x, const Dims& sizes, int64_t dim) {
+        return split_with_sizes(x, sizes, dim);
+      })
       .samples({{"t(5, 2), [1, 4]"}, {"t(2, 6), [2, 0, 4], 1"}})
       .reference("np.split(input, np.cumsum(split_size)[:-1], axis=dim)");
   view_op(r, "split_with_sizes(input: Tensor, split_sizes: int[], dim: int = 0) -> Tensor[]",
           "Pieces of the given sizes along dim.")
-      .kernel([](const Tensor& x, const Dims& sizes, int64_t dim) { return split_with_sizes(x, sizes, dim); })
-      .shape([](const TensorMeta& x, const Dims& sizes, int64_t dim) { return split_with_sizes(x, sizes, dim); })
+      .kernel([](const Tensor& x, const Dims& sizes, int64_t dim) {
+        return split_with_sizes(x, sizes, dim);
+      })
+      .shape([](const TensorMeta& x, const Dims& sizes, int64_t dim) {
+        return split_with_sizes(x, sizes, dim);
+      })
       .samples({{"t(5, 2), [1, 4]"}})
       .reference("np.split(input, np.cumsum(split_sizes)[:-1], axis=dim)");
-  view_op(r, "chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensor[]", "At most `chunks` pieces of equal size along dim.")
+  view_op(r, "chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensor[]",
+          "At most `chunks` pieces of equal size along dim.")
       .kernel([](const Tensor& x, int64_t chunks, int64_t dim) { return chunk(x, chunks, dim); })
       .shape([](const TensorMeta& x, int64_t chunks, int64_t dim) { return chunk(x, chunks, dim); })
       .samples({{"t(5, 2), 2"}, {"t(2, 6), 4, 1"}, {"t(6, 2), 3"}})
-      .reference("np.split(input, range(-(-input.shape[dim] // chunks), input.shape[dim], "
-                 "-(-input.shape[dim] // chunks)), axis=dim)");
+      .reference(
+          "np.split(input, range(-(-input.shape[dim] // chunks), input.shape[dim], "
+          "-(-input.shape[dim] // chunks)), axis=dim)");
   view_op(r, "tensor_split(input: Tensor, indices_or_sections: int, dim: int = 0) -> Tensor[]",
           "Exactly that many pieces along dim, as equal as they can be.")
-      .kernel([](const Tensor& x, int64_t sections, int64_t dim) { return tensor_split(x, sections, dim); })
-      .shape([](const TensorMeta& x, int64_t sections, int64_t dim) { return tensor_split(x, sections, dim); })
+      .kernel([](const Tensor& x, int64_t sections, int64_t dim) {
+        return tensor_split(x, sections, dim);
+      })
+      .shape([](const TensorMeta& x, int64_t sections, int64_t dim) {
+        return tensor_split(x, sections, dim);
+      })
       .samples({{"t(5, 2), 3"}, {"t(2, 6), 4, 1"}})
       .reference("np.array_split(input, indices_or_sections, axis=dim)");
   view_op(r, "unbind(input: Tensor, dim: int = 0) -> Tensor[]", "All slices along dim, without it.")
@@ -315,31 +402,43 @@ void register_parts(Registry& r) {
       .samples({{"t(3, 2)"}, {"t(3, 2), -1"}, {"t(0, 2)"}})
       .reference("list(np.moveaxis(input, dim, 0))");
 
-  geometry_rule(view_op(r, "diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor",
-                        "The diagonal of dim1 and dim2, as the last dimension."),
-                [](const Geometry& g, int64_t offset, int64_t dim1, int64_t dim2) { return diagonal_of(g, offset, dim1, dim2); })
+  geometry_rule(
+      view_op(r, "diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor",
+              "The diagonal of dim1 and dim2, as the last dimension."),
+      [](const Geometry& g, int64_t offset, int64_t dim1, int64_t dim2) {
+        return diagonal_of(g, offset, dim1, dim2);
+      })
       .samples({{"t(3, 4)"}, {"t(3, 4), 1"}, {"t(3, 4), -2"}, {"t(2, 3, 4), 0, 1, 2"}})
       .reference("np.diagonal(input, offset, dim1, dim2)");
 
-  view_op(r, "as_strided(input: Tensor, size: int[], stride: int[], storage_offset: int? = None) -> Tensor",
+  view_op(r,
+          "as_strided(input: Tensor, size: int[], stride: int[], storage_offset: int? = None) -> "
+          "Tensor",
           "A view of the tensor's storage with the given sizes and strides (in elements).")
-      .kernel([](const Tensor& x, const Dims& size, const Dims& stride, const std::optional<int64_t>& offset) {
+      .kernel([](const Tensor& x, const Dims& size, const Dims& stride,
+                 const std::optional<int64_t>& offset) {
         return x.as_strided(size, stride, offset.value_or(x.offset()));
       })
       .shape([](const TensorMeta& x, const Dims& size, const Dims&, const std::optional<int64_t>&) {
         return TensorMeta{size, x.dtype};
       })
       .samples({{"t(3, 4), [2, 2], [1, 2]"}, {"t(3, 4), [4, 3], [1, 4], 0"}})
-      .reference("np.lib.stride_tricks.as_strided(input.reshape(-1)[storage_offset or 0:], size, "
-                 "[s * input.itemsize for s in stride])");
+      .reference(
+          "np.lib.stride_tricks.as_strided(input.reshape(-1)[storage_offset or 0:], size, "
+          "[s * input.itemsize for s in stride])");
 
-  geometry_rule(view_op(r, "unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor",
-                        "All windows of `size` along a dimension, `step` apart, as a last dimension."),
-                [](const Geometry& g, int64_t dimension, int64_t size, int64_t step) { return unfolded(g, dimension, size, step); })
+  geometry_rule(
+      view_op(r, "unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor",
+              "All windows of `size` along a dimension, `step` apart, as a last dimension."),
+      [](const Geometry& g, int64_t dimension, int64_t size, int64_t step) {
+        return unfolded(g, dimension, size, step);
+      })
       .where(kMethodOnly)
       .samples({{"t(7, 2), 0, 3, 2"}, {"t(5), -1, 2, 1"}})
-      .reference("np.moveaxis(np.moveaxis(np.lib.stride_tricks.sliding_window_view(input, size, dimension), "
-                 "dimension % input.ndim, 0)[::step], 0, dimension % input.ndim)");
+      .reference(
+          "np.moveaxis(np.moveaxis(np.lib.stride_tricks.sliding_window_view(input, size, "
+          "dimension), "
+          "dimension % input.ndim, 0)[::step], 0, dimension % input.ndim)");
 }
 
 void register_identities(Registry& r) {
@@ -348,24 +447,30 @@ void register_identities(Registry& r) {
       .where(kInternal)
       .samples({{"t(2, 3)"}})
       .reference("input");
-  geometry_rule(view_op(r, "detach(input: Tensor) -> Tensor", "The same elements, cut off from the history of gradients."),
+  geometry_rule(view_op(r, "detach(input: Tensor) -> Tensor",
+                        "The same elements, cut off from the history of gradients."),
                 [](const Geometry& g) { return g; })
       .not_differentiable("it is what cuts the history")
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}})
       .reference("input");
-  view_op(r, "contiguous(input: Tensor) -> Tensor", "The tensor itself if its elements lie in order, else a copy in which they do.")
+  view_op(r, "contiguous(input: Tensor) -> Tensor",
+          "The tensor itself if its elements lie in order, else a copy in which they do.")
       .where(kMethodOnly)
       .kernel([](const Tensor& x) { return x.contiguous(); })
-      .shape([](const TensorMeta& x) { return TensorMeta{x.sizes, x.dtype}; })
+      .shape([](const TensorMeta& x) {
+        return TensorMeta{x.sizes, x.dtype};
+      })
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}})
       .reference("np.ascontiguousarray(input) if input.ndim else input");
 
-  geometry_rule(view_op(r, "atleast_1d(input: Tensor) -> Tensor", "A scalar as a vector of one; others as they are."),
+  geometry_rule(view_op(r, "atleast_1d(input: Tensor) -> Tensor",
+                        "A scalar as a vector of one; others as they are."),
                 [](const Geometry& g) { return g.rank() ? g : unsqueezed(g, 0); })
       .where({.method = false})
       .samples({{"t()"}, {"t(2, 3)"}})
       .reference("np.atleast_1d(input)");
-  geometry_rule(view_op(r, "atleast_2d(input: Tensor) -> Tensor", "Leading dimensions of size 1 up to rank 2."),
+  geometry_rule(view_op(r, "atleast_2d(input: Tensor) -> Tensor",
+                        "Leading dimensions of size 1 up to rank 2."),
                 [](const Geometry& g) {
                   Geometry out = g;
                   while (out.rank() < 2) out = unsqueezed(out, 0);
@@ -405,7 +510,8 @@ void register_host(Registry& r) {
   host_op(r, "size.dim(input: Tensor, dim: int) -> int", "The size of one dimension.")
       .kernel([](const Tensor& x, int64_t dim) { return x.size(dim); })
       .shape([](const TensorMeta& x, int64_t dim) {
-        PRONG_CHECK(x.rank() > 0, kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+        PRONG_CHECK(x.rank() > 0, kIndex, "Dimension specified as ", dim,
+                    " but tensor has no dimensions");
         return x.sizes[static_cast<size_t>(wrap_dim(dim, x.rank()))];
       })
       .samples({{"t(2, 3), -1"}})
@@ -414,12 +520,14 @@ void register_host(Registry& r) {
       .kernel([](const Tensor& x) { return x.strides(); })
       .dynamic_shape("strides belong to a tensor in memory")
       .reference("[s // input.itemsize for s in input.strides]");
-  host_op(r, "stride.dim(input: Tensor, dim: int) -> int", "The stride of one dimension, in elements.")
+  host_op(r, "stride.dim(input: Tensor, dim: int) -> int",
+          "The stride of one dimension, in elements.")
       .kernel([](const Tensor& x, int64_t dim) { return x.stride(dim); })
       .dynamic_shape("strides belong to a tensor in memory")
       .samples({{"t(2, 3), 0"}})
       .reference("input.strides[dim] // input.itemsize");
-  host_op(r, "storage_offset(input: Tensor) -> int", "Where the view starts in its storage, in elements.")
+  host_op(r, "storage_offset(input: Tensor) -> int",
+          "Where the view starts in its storage, in elements.")
       .kernel([](const Tensor& x) { return x.offset(); })
       .dynamic_shape("offsets belong to a tensor in memory")
       .reference("0");
@@ -427,8 +535,11 @@ void register_host(Registry& r) {
       .kernel([](const Tensor& x) { return x.is_contiguous(); })
       .dynamic_shape("strides belong to a tensor in memory")
       .reference("input.flags.c_contiguous");
-  host_op(r, "data_ptr(input: Tensor) -> int", "The address of the first element; 0 when there is none.")
-      .kernel([](const Tensor& x) { return x.numel() ? reinterpret_cast<int64_t>(x.raw()) : int64_t{0}; })
+  host_op(r, "data_ptr(input: Tensor) -> int",
+          "The address of the first element; 0 when there is none.")
+      .kernel([](const Tensor& x) {
+        return x.numel() ? reinterpret_cast<int64_t>(x.raw()) : int64_t{0};
+      })
       .dynamic_shape("an address belongs to a tensor in memory");
   host_op(r, "element_size(input: Tensor) -> int", "Bytes an element.")
       .kernel([](const Tensor& x) { return static_cast<int64_t>(x.item_bytes()); })
@@ -439,7 +550,8 @@ void register_host(Registry& r) {
       .kernel([](const Tensor& x) { return is_floating(x.dtype()); })
       .shape([](const TensorMeta& x) { return is_floating(x.dtype); })
       .reference("input.dtype.kind == 'f'");
-  host_op(r, "is_complex(input: Tensor) -> bool", "Always False: Prong has no complex element types.")
+  host_op(r, "is_complex(input: Tensor) -> bool",
+          "Always False: Prong has no complex element types.")
       .where({})
       .kernel([](const Tensor&) { return false; })
       .shape([](const TensorMeta&) { return false; })
@@ -449,7 +561,8 @@ void register_host(Registry& r) {
       .kernel([](const Tensor& x) { return is_signed(x.dtype()); })
       .shape([](const TensorMeta& x) { return is_signed(x.dtype); })
       .reference("input.dtype.kind in 'if'");
-  host_op(r, "is_same_size(input: Tensor, other: Tensor) -> bool", "Do two tensors have the same shape?")
+  host_op(r, "is_same_size(input: Tensor, other: Tensor) -> bool",
+          "Do two tensors have the same shape?")
       .kernel([](const Tensor& x, const Tensor& other) { return x.sizes() == other.sizes(); })
       .shape([](const TensorMeta& x, const TensorMeta& other) { return x.sizes == other.sizes; })
       .samples({{"t(2, 3), t(2, 3)"}, {"t(2, 3), t(3, 2)"}})

@@ -22,12 +22,15 @@ void for_memory_order(const Tensor& x, F&& f) {
   if (x.numel() == 0) return;
   const StridedLoop<1> loop(x.sizes(), {&x.strides()});
   T* data = x.data<T>();
-  loop.for_rows(0, loop.rows(), [&](const std::array<int64_t, 1>& at) { f(data + at[0], loop.row_length(), loop.strides[0].back()); });
+  loop.for_rows(0, loop.rows(), [&](const std::array<int64_t, 1>& at) {
+    f(data + at[0], loop.row_length(), loop.strides[0].back());
+  });
 }
 
 constexpr int64_t kChunk = 512;
 
-// Every element becomes draw(), converted from what that gives; in chunks, so that one loop serves all types.
+// Every element becomes draw(), converted from what that gives; in chunks, so that one loop serves
+// all types.
 template <class Draw>
 void fill_each(const Tensor& x, Generator& g, Draw&& draw) {
   if (x.numel() == 0) return;
@@ -55,7 +58,8 @@ void for_uniform_chunks(Generator& g, int64_t n, F&& f) {
   for (int64_t done = 0; done < n; done += kChunk) {
     const int64_t m = std::min(kChunk, n - done);
     g.random_words(words, m);
-    for (int64_t i = 0; i < m; ++i) values[i] = static_cast<float>(static_cast<int32_t>(words[i] & ((1u << 24) - 1))) * 0x1p-24f;
+    for (int64_t i = 0; i < m; ++i)
+      values[i] = static_cast<float>(static_cast<int32_t>(words[i] & ((1u << 24) - 1))) * 0x1p-24f;
     f(values, done, m);
   }
 }
@@ -74,7 +78,8 @@ void box_muller(C* u, C mean, C deviation) {
 template <class C>
 void draw_uniform(Generator& g, C* out, int64_t n) {
   if constexpr (std::is_same_v<C, float>)
-    for_uniform_chunks(g, n, [&](const float* u, int64_t at, int64_t m) { std::copy(u, u + m, out + at); });
+    for_uniform_chunks(
+        g, n, [&](const float* u, int64_t at, int64_t m) { std::copy(u, u + m, out + at); });
   else
     for (int64_t i = 0; i < n; ++i) out[i] = g.uniform();
 }
@@ -141,10 +146,14 @@ void fill_normal(const Tensor& x, Generator& g, double mean, double deviation) {
   const int64_t n = x.numel();
   const float mean_f = static_cast<float>(mean), deviation_f = static_cast<float>(deviation);
   switch (x.dtype()) {
-    case DType::kFloat64: return fill_normal_blocks(x.data<double>(), n, g, mean, deviation);
-    case DType::kFloat32: return fill_normal_blocks(x.data<float>(), n, g, mean_f, deviation_f);
-    case DType::kFloat16: return fill_normal_small(x.data<Half>(), n, g, mean_f, deviation_f);
-    default: return fill_normal_small(x.data<BFloat16>(), n, g, mean_f, deviation_f);
+  case DType::kFloat64:
+    return fill_normal_blocks(x.data<double>(), n, g, mean, deviation);
+  case DType::kFloat32:
+    return fill_normal_blocks(x.data<float>(), n, g, mean_f, deviation_f);
+  case DType::kFloat16:
+    return fill_normal_small(x.data<Half>(), n, g, mean_f, deviation_f);
+  default:
+    return fill_normal_small(x.data<BFloat16>(), n, g, mean_f, deviation_f);
   }
 }
 
@@ -165,7 +174,8 @@ void fill_bernoulli(const Tensor& x, Generator& g, const Tensor& given) {
     loop.for_rows(0, loop.rows(), [&](const std::array<int64_t, 2>& at) {
       for (int64_t i = 0; i < loop.row_length(); ++i) {
         const double chance = chances[at[1] + i * loop.strides[1].back()];
-        PRONG_CHECK(chance >= 0 && chance <= 1, kRuntime, "bernoulli expects probabilities in [0, 1], but got ", chance);
+        PRONG_CHECK(chance >= 0 && chance <= 1, kRuntime,
+                    "bernoulli expects probabilities in [0, 1], but got ", chance);
         const double u = is_double ? g.uniform() : static_cast<double>(g.uniform_float());
         data[at[0] + i * loop.strides[0].back()] = convert<T>(u < chance);
       }
@@ -180,7 +190,8 @@ void fill_log_normal(const Tensor& x, Generator& g, double mean, double deviatio
   fill_each(x, g, [&] { return std::exp(g.normal() * deviation + mean); });
 }
 void fill_cauchy(const Tensor& x, Generator& g, double median, double sigma) {
-  fill_each(x, g, [&] { return median + sigma * std::tan(std::numbers::pi * (g.uniform() - 0.5)); });
+  fill_each(x, g,
+            [&] { return median + sigma * std::tan(std::numbers::pi * (g.uniform() - 0.5)); });
 }
 void fill_geometric(const Tensor& x, Generator& g, double p) {
   fill_each(x, g, [&] { return std::ceil(std::log(g.uniform()) / std::log1p(-p)); });
@@ -200,12 +211,17 @@ void fill_random_bits(const Tensor& x, Generator& g) {
   const bool is_wide = dtype == DType::kInt64 || dtype == DType::kFloat64;
   const uint64_t count = visit(dtype, [](auto tag) -> uint64_t {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, Half>) return (1u << 11) + 1;
-    else if constexpr (std::is_same_v<T, BFloat16>) return (1u << 8) + 1;
-    else if constexpr (std::is_floating_point_v<T>) return (uint64_t{1} << std::numeric_limits<T>::digits) + 1;
-    else return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
+    if constexpr (std::is_same_v<T, Half>)
+      return (1u << 11) + 1;
+    else if constexpr (std::is_same_v<T, BFloat16>)
+      return (1u << 8) + 1;
+    else if constexpr (std::is_floating_point_v<T>)
+      return (uint64_t{1} << std::numeric_limits<T>::digits) + 1;
+    else
+      return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
   });
-  fill_each(x, g, [&] { return static_cast<int64_t>((is_wide ? g.random64() : g.random()) % count); });
+  fill_each(x, g,
+            [&] { return static_cast<int64_t>((is_wide ? g.random64() : g.random()) % count); });
 }
 
 void fill_permutation(const Tensor& x, Generator& g) {
@@ -239,12 +255,14 @@ void fill_multinomial(const Tensor& out, const Tensor& probabilities, Generator&
                       "probability tensor contains either `inf`, `nan` or element < 0");
           cumulative[static_cast<size_t>(j)] = sum += p[j];
         }
-        PRONG_CHECK(sum > 0, kRuntime, "invalid multinomial distribution (sum of probabilities <= 0)");
+        PRONG_CHECK(sum > 0, kRuntime,
+                    "invalid multinomial distribution (sum of probabilities <= 0)");
         for (T& c : cumulative) c /= sum;
         cumulative.back() = 1;
         for (int64_t j = 0; j < draws; ++j) {
           const double u = g.uniform();
-          const auto found = std::partition_point(cumulative.begin(), cumulative.end(), [u](T c) { return static_cast<double>(c) < u; });
+          const auto found = std::partition_point(cumulative.begin(), cumulative.end(),
+                                                  [u](T c) { return static_cast<double>(c) < u; });
           out.data<int64_t>()[r * draws + j] = found - cumulative.begin();
         }
       }

@@ -1,5 +1,5 @@
-// Filling tensors with numbers: one value (range-checked as PyTorch does) or a function of the index.
-// Called by defs/create.cpp, copy.cpp and index.cpp.
+// Filling tensors with numbers: one value (range-checked as PyTorch does) or a function of the
+// index. Called by defs/create.cpp, copy.cpp and index.cpp.
 #pragma once
 
 #include "ops/boxing.h"
@@ -13,7 +13,8 @@ namespace prong {
 void fill_number(const Tensor& dst, const Number& value);
 // The dtype of a tensor made from a number: bool, int64 or the default floating type.
 DType dtype_of(const Number& value);
-// The C++ name of a dtype as PyTorch's messages have it ("uint8_t", "float"), and its tensor type's ("Byte", "Float").
+// The C++ name of a dtype as PyTorch's messages have it ("uint8_t", "float"), and its tensor type's
+// ("Byte", "Float").
 const char* ctype_name(DType dtype);
 const char* type_name(DType dtype);
 

@@ -38,7 +38,8 @@ Dims infer_size(DimsView sizes, int64_t numel) {
       unknown = static_cast<int64_t>(i);
       continue;
     }
-    PRONG_CHECK(sizes[i] >= 0, kRuntime, "invalid shape dimension ", sizes[i], " at index ", i, " of shape ", sizes);
+    PRONG_CHECK(sizes[i] >= 0, kRuntime, "invalid shape dimension ", sizes[i], " at index ", i,
+                " of shape ", sizes);
     known *= sizes[i];
   }
   Dims out(sizes);
@@ -62,13 +63,15 @@ std::optional<Dims> strides_for_view(const Geometry& g, DimsView sizes) {
     return contiguous_strides(sizes);
   }
   Dims strides(sizes.size(), 1);
-  int64_t next = static_cast<int64_t>(sizes.size()) - 1;  // dimension of the view to place next, from the last
+  int64_t next =
+      static_cast<int64_t>(sizes.size()) - 1;  // dimension of the view to place next, from the last
   int64_t old_dim = g.rank() - 1;
   while (old_dim >= 0) {
     // A run of old dimensions that lies in memory as one.
     const int64_t base = g.strides[at(old_dim)];
     int64_t run = g.sizes[at(old_dim)];
-    while (old_dim > 0 && (g.sizes[at(old_dim - 1)] == 1 || g.strides[at(old_dim - 1)] == run * base))
+    while (old_dim > 0 &&
+           (g.sizes[at(old_dim - 1)] == 1 || g.strides[at(old_dim - 1)] == run * base))
       run *= g.sizes[at(--old_dim)];
     int64_t placed = 1;
     while (next >= 0 && (placed < run || sizes[at(next)] == 1)) {
@@ -79,7 +82,10 @@ std::optional<Dims> strides_for_view(const Geometry& g, DimsView sizes) {
     --old_dim;
   }
   // Only sizes of 1 can be left.
-  for (; next >= 0; --next) strides[at(next)] = next + 1 < static_cast<int64_t>(sizes.size()) ? strides[at(next + 1)] * sizes[at(next + 1)] : 1;
+  for (; next >= 0; --next)
+    strides[at(next)] = next + 1 < static_cast<int64_t>(sizes.size())
+                            ? strides[at(next + 1)] * sizes[at(next + 1)]
+                            : 1;
   return strides;
 }
 
@@ -87,7 +93,8 @@ Geometry viewed(const Geometry& g, DimsView sizes) {
   Geometry out{infer_size(sizes, product(g.sizes)), {}, g.offset};
   std::optional<Dims> strides = strides_for_view(g, out.sizes);
   PRONG_CHECK(strides.has_value(), kRuntime,
-              "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+              "view size is not compatible with input tensor's size and stride (at least one "
+              "dimension spans across two "
               "contiguous subspaces). Use .reshape(...) instead.");
   out.strides = *strides;
   return out;
@@ -111,7 +118,8 @@ Geometry transposed(Geometry g, int64_t dim0, int64_t dim1) {
 
 Geometry permuted(const Geometry& g, DimsView dims) {
   PRONG_CHECK(static_cast<int64_t>(dims.size()) == g.rank(), kRuntime,
-              "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+              "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+              "length of the desired "
               "ordering of dimensions i.e. input.dim() = ",
               g.rank(), " is not equal to len(dims) = ", dims.size());
   Geometry out{{}, {}, g.offset};
@@ -127,9 +135,10 @@ Geometry permuted(const Geometry& g, DimsView dims) {
 }
 
 Geometry expanded(const Geometry& g, DimsView sizes) {
-  PRONG_CHECK(static_cast<int64_t>(sizes.size()) >= g.rank(), kRuntime, "expand(", g.sizes, ", size=", sizes,
-              "): the number of sizes provided (", sizes.size(),
-              ") must be greater or equal to the number of dimensions in the tensor (", g.rank(), ")");
+  PRONG_CHECK(static_cast<int64_t>(sizes.size()) >= g.rank(), kRuntime, "expand(", g.sizes,
+              ", size=", sizes, "): the number of sizes provided (", sizes.size(),
+              ") must be greater or equal to the number of dimensions in the tensor (", g.rank(),
+              ")");
   const size_t added = sizes.size() - g.sizes.size();
   Geometry out{Dims(sizes), Dims(sizes.size(), 0), g.offset};
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -140,9 +149,10 @@ Geometry expanded(const Geometry& g, DimsView sizes) {
     }
     const int64_t own = g.sizes[i - added];
     if (sizes[i] == -1) out.sizes[i] = own;
-    PRONG_CHECK(out.sizes[i] == own || (own == 1 && sizes[i] >= 0), kRuntime, "The expanded size of the tensor (",
-                sizes[i], ") must match the existing size (", own, ") at non-singleton dimension ", i,
-                ".  Target sizes: ", sizes, ".  Tensor sizes: ", g.sizes);
+    PRONG_CHECK(out.sizes[i] == own || (own == 1 && sizes[i] >= 0), kRuntime,
+                "The expanded size of the tensor (", sizes[i], ") must match the existing size (",
+                own, ") at non-singleton dimension ", i, ".  Target sizes: ", sizes,
+                ".  Tensor sizes: ", g.sizes);
     if (out.sizes[i] == own) out.strides[i] = g.strides[i - added];
   }
   return out;
@@ -171,21 +181,25 @@ Geometry selected(Geometry g, int64_t dim, int64_t index) {
   PRONG_CHECK(g.rank() > 0, kIndex, "select() cannot be applied to a 0-dim tensor.");
   const size_t d = at(wrap_dim(dim, g.rank()));
   const int64_t size = g.sizes[d];
-  PRONG_CHECK(index >= -size && index < size, kIndex, "select(): index ", index, " out of range for tensor of size ",
-              g.sizes, " at dimension ", d);
+  PRONG_CHECK(index >= -size && index < size, kIndex, "select(): index ", index,
+              " out of range for tensor of size ", g.sizes, " at dimension ", d);
   g.offset += (index < 0 ? index + size : index) * g.strides[d];
   g.sizes.erase(d);
   g.strides.erase(d);
   return g;
 }
 
-Geometry sliced(Geometry g, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Geometry sliced(Geometry g, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                int64_t step) {
   PRONG_CHECK(g.rank() > 0, kRuntime, "slice() cannot be applied to a 0-dim tensor.");
   PRONG_CHECK(step > 0, kRuntime, "slice step must be positive");
   const size_t d = at(wrap_dim(dim, g.rank()));
   const int64_t size = g.sizes[d];
-  const auto clamp_end = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
-  const int64_t from = clamp_end(start.value_or(0)), to = std::max(from, clamp_end(end.value_or(size)));
+  const auto clamp_end = [&](int64_t i) {
+    return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size);
+  };
+  const int64_t from = clamp_end(start.value_or(0)),
+                to = std::max(from, clamp_end(end.value_or(size)));
   g.offset += from * g.strides[d];
   g.sizes[d] = (to - from) / step + ((to - from) % step != 0);
   g.strides[d] *= step;
@@ -197,8 +211,9 @@ Geometry narrowed(Geometry g, int64_t dim, int64_t start, int64_t length) {
   PRONG_CHECK(length >= 0, kRuntime, "narrow(): length must be non-negative.");
   const size_t d = at(wrap_dim(dim, g.rank()));
   const int64_t size = g.sizes[d];
-  PRONG_CHECK(start >= -size && start <= size, kIndex, "start out of range (expected to be in range of [", -size, ", ",
-              size, "], but got ", start, ")");
+  PRONG_CHECK(start >= -size && start <= size, kIndex,
+              "start out of range (expected to be in range of [", -size, ", ", size, "], but got ",
+              start, ")");
   if (start < 0) start += size;
   PRONG_CHECK(start + length <= size, kRuntime, "start (", start, ") + length (", length,
               ") exceeds dimension size (", size, ").");
@@ -216,7 +231,8 @@ Geometry diagonal_of(const Geometry& g, int64_t offset, int64_t dim1, int64_t di
     out.sizes.push_back(g.sizes[i]);
     out.strides.push_back(g.strides[i]);
   }
-  const int64_t rows = g.sizes[a] - std::max<int64_t>(-offset, 0), columns = g.sizes[b] - std::max<int64_t>(offset, 0);
+  const int64_t rows = g.sizes[a] - std::max<int64_t>(-offset, 0),
+                columns = g.sizes[b] - std::max<int64_t>(offset, 0);
   const int64_t length = std::max<int64_t>(std::min(rows, columns), 0);
   if (length > 0) out.offset += offset >= 0 ? offset * g.strides[b] : -offset * g.strides[a];
   out.sizes.push_back(length);
@@ -228,8 +244,8 @@ Geometry unfolded(Geometry g, int64_t dim, int64_t size, int64_t step) {
   const int64_t d = wrap_dim(dim, g.rank());
   const int64_t extent = g.rank() == 0 ? 1 : g.sizes[at(d)];
   PRONG_CHECK(size >= 0, kRuntime, "size is ", size, " but must be >= 0");
-  PRONG_CHECK(size <= extent, kRuntime, "maximum size for tensor at dimension ", d, " is ", extent, " but size is ",
-              size);
+  PRONG_CHECK(size <= extent, kRuntime, "maximum size for tensor at dimension ", d, " is ", extent,
+              " but size is ", size);
   PRONG_CHECK(step > 0, kRuntime, "step is ", step, " but must be > 0");
   const int64_t stride = g.rank() == 0 ? 1 : g.strides[at(d)];
   if (g.rank() > 0) {
@@ -242,15 +258,19 @@ Geometry unfolded(Geometry g, int64_t dim, int64_t size, int64_t step) {
 }
 
 Geometry moved(const Geometry& g, DimsView source, DimsView destination) {
-  PRONG_CHECK(source.size() == destination.size(), kRuntime, "movedim: Invalid source or destination dims: source (",
-              source, " dims) should contain the same number of dims as destination (", destination, " dims)");
+  PRONG_CHECK(source.size() == destination.size(), kRuntime,
+              "movedim: Invalid source or destination dims: source (", source,
+              " dims) should contain the same number of dims as destination (", destination,
+              " dims)");
   Dims order(at(g.rank()), -1);
   SmallVector<bool, 8> taken(at(g.rank()), false);
   for (size_t i = 0; i < source.size(); ++i) {
-    const size_t from = at(wrap_dim(source[i], g.rank())), to = at(wrap_dim(destination[i], g.rank()));
+    const size_t from = at(wrap_dim(source[i], g.rank())),
+                 to = at(wrap_dim(destination[i], g.rank()));
     if (g.rank() == 0) return g;
     PRONG_CHECK(!taken[from], kRuntime, "movedim: repeated dim in `source` (", source, ")");
-    PRONG_CHECK(order[to] < 0, kRuntime, "movedim: repeated dim in `destination` (", destination, ")");
+    PRONG_CHECK(order[to] < 0, kRuntime, "movedim: repeated dim in `destination` (", destination,
+                ")");
     taken[from] = true;
     order[to] = static_cast<int64_t>(from);
   }
@@ -266,7 +286,8 @@ Geometry moved(const Geometry& g, DimsView source, DimsView destination) {
 Dims flattened_sizes(DimsView sizes, int64_t start_dim, int64_t end_dim) {
   const int64_t rank = static_cast<int64_t>(sizes.size());
   const int64_t start = wrap_dim(start_dim, rank), end = wrap_dim(end_dim, rank);
-  PRONG_CHECK(start <= end, kRuntime, "flatten() has invalid args: start_dim cannot come after end_dim");
+  PRONG_CHECK(start <= end, kRuntime,
+              "flatten() has invalid args: start_dim cannot come after end_dim");
   if (rank == 0) return {1};
   Dims out(sizes.subspan(0, at(start)));
   out.push_back(product(sizes.subspan(at(start), at(end - start + 1))));
@@ -277,13 +298,14 @@ Dims flattened_sizes(DimsView sizes, int64_t start_dim, int64_t end_dim) {
 Dims unflattened_sizes(DimsView sizes, int64_t dim, DimsView into) {
   const size_t d = at(wrap_dim(dim, static_cast<int64_t>(sizes.size())));
   PRONG_CHECK(!into.empty(), kRuntime, "unflatten: sizes must be non-empty");
-  PRONG_CHECK(!sizes.empty(), kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+  PRONG_CHECK(!sizes.empty(), kIndex, "Dimension specified as ", dim,
+              " but tensor has no dimensions");
   int64_t known = 1, unknown = 0;
   for (int64_t size : into) size == -1 ? unknown += 1 : known *= size;
   PRONG_CHECK(unknown <= 1, kRuntime, "only one dimension can be inferred");
   const bool fits = unknown ? known != 0 && sizes[d] % known == 0 : known == sizes[d];
-  PRONG_CHECK(fits, kRuntime, "unflatten: Provided sizes ", into, " don't multiply up to the size of dim ", d, " (",
-              sizes[d], ") in the input tensor");
+  PRONG_CHECK(fits, kRuntime, "unflatten: Provided sizes ", into,
+              " don't multiply up to the size of dim ", d, " (", sizes[d], ") in the input tensor");
   Dims out(sizes.subspan(0, d));
   for (int64_t size : into) out.push_back(size == -1 ? sizes[d] / known : size);
   for (size_t i = d + 1; i < sizes.size(); ++i) out.push_back(sizes[i]);
@@ -291,11 +313,13 @@ Dims unflattened_sizes(DimsView sizes, int64_t dim, DimsView into) {
 }
 
 Dims split_lengths(int64_t size, int64_t split_size) {
-  PRONG_CHECK(split_size >= 0, kRuntime, "split expects split_size be non-negative, but got split_size=", split_size);
+  PRONG_CHECK(split_size >= 0, kRuntime,
+              "split expects split_size be non-negative, but got split_size=", split_size);
   PRONG_CHECK(split_size > 0 || size == 0, kRuntime,
               "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
   Dims out;
-  for (int64_t start = 0; start < size; start += split_size) out.push_back(std::min(split_size, size - start));
+  for (int64_t start = 0; start < size; start += split_size)
+    out.push_back(std::min(split_size, size - start));
   if (out.empty()) out.push_back(0);
   return out;
 }

@@ -1,5 +1,5 @@
-// Where the elements of a view lie: the arithmetic of view ops, written once for tensors and for shape rules.
-// Called by defs/view.cpp and by indexing.
+// Where the elements of a view lie: the arithmetic of view ops, written once for tensors and for
+// shape rules. Called by defs/view.cpp and by indexing.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,8 @@ Dims infer_size(DimsView sizes, int64_t numel);
 // Strides under which the same elements read as `sizes`, if there are any (numel must agree).
 std::optional<Dims> strides_for_view(const Geometry& g, DimsView sizes);
 
-Geometry viewed(const Geometry& g, DimsView sizes);  // with -1; kRuntime when a copy would be needed
+Geometry viewed(const Geometry& g,
+                DimsView sizes);  // with -1; kRuntime when a copy would be needed
 Geometry transposed(Geometry g, int64_t dim0, int64_t dim1);
 Geometry permuted(const Geometry& g, DimsView dims);
 Geometry expanded(const Geometry& g, DimsView sizes);  // -1 keeps a size
@@ -32,7 +33,8 @@ Geometry unsqueezed(Geometry g, int64_t dim);
 Geometry squeezed(const Geometry& g, DimsView dims);  // sizes other than 1 stay
 Geometry selected(Geometry g, int64_t dim, int64_t index);
 // Python's slice: ends are clamped; step > 0.
-Geometry sliced(Geometry g, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step);
+Geometry sliced(Geometry g, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                int64_t step);
 Geometry narrowed(Geometry g, int64_t dim, int64_t start, int64_t length);
 Geometry diagonal_of(const Geometry& g, int64_t offset, int64_t dim1, int64_t dim2);
 Geometry unfolded(Geometry g, int64_t dim, int64_t size, int64_t step);

@@ -30,12 +30,15 @@ IndexList without_masks(const Tensor& x, const IndexList& given) {
     }
     for (int64_t d = 0; d < index->rank(); ++d) {
       const size_t own = out.size() + at(d);
-      PRONG_CHECK(own < x.sizes().size(), kIndex, "too many indices for tensor of dimension ", x.rank());
-      PRONG_CHECK(index->sizes()[at(d)] == x.sizes()[own], kIndex, "The shape of the mask ", index->sizes(),
-                  " at index ", d, " does not match the shape of the indexed tensor ", x.sizes(), " at index ", own);
+      PRONG_CHECK(own < x.sizes().size(), kIndex, "too many indices for tensor of dimension ",
+                  x.rank());
+      PRONG_CHECK(index->sizes()[at(d)] == x.sizes()[own], kIndex, "The shape of the mask ",
+                  index->sizes(), " at index ", d,
+                  " does not match the shape of the indexed tensor ", x.sizes(), " at index ", own);
     }
     const Tensor places = nonzero(*index);
-    for (int64_t d = 0; d < index->rank(); ++d) out.push_back(apply(places, selected(geometry_of(places), 1, d)));
+    for (int64_t d = 0; d < index->rank(); ++d)
+      out.push_back(apply(places, selected(geometry_of(places), 1, d)));
   }
   return out;
 }
@@ -61,8 +64,10 @@ Dims broadcast_indices(const Shapes& shapes) {
       if (a == b || a == 1 || b == 1) continue;
       std::string all;
       for (const Dims& s : shapes) all += cat(all.empty() ? "" : ", ", s);
-      throw_error(ErrorKind::kIndex,
-                  cat("shape mismatch: indexing tensors could not be broadcast together with shapes ", all));
+      throw_error(
+          ErrorKind::kIndex,
+          cat("shape mismatch: indexing tensors could not be broadcast together with shapes ",
+              all));
     }
     out = broadcast_shapes(out, shape);
   }
@@ -70,21 +75,22 @@ Dims broadcast_indices(const Shapes& shapes) {
 }
 
 // offsets[i] += wrapped(index[i]) * stride
-void add_offsets(std::vector<int64_t>& offsets, const Tensor& index, DimsView sizes, int64_t size, int64_t stride,
-                 int64_t dim) {
+void add_offsets(std::vector<int64_t>& offsets, const Tensor& index, DimsView sizes, int64_t size,
+                 int64_t stride, int64_t dim) {
   const Tensor wide = broadcast_to(index.to(DType::kInt64), sizes).contiguous();
   const int64_t* values = wide.data<int64_t>();
   parallel_for(0, static_cast<int64_t>(offsets.size()), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t value = values[i];
-      PRONG_CHECK(value >= -size && value < size, kIndex, "index ", value, " is out of bounds for dimension ", dim,
-                  " with size ", size);
+      PRONG_CHECK(value >= -size && value < size, kIndex, "index ", value,
+                  " is out of bounds for dimension ", dim, " with size ", size);
       offsets[at(i)] += (value < 0 ? value + size : value) * stride;
     }
   });
 }
 
-// Calls f(block, x_offset) for every pair of a `before` element and an index position, in [begin, end).
+// Calls f(block, x_offset) for every pair of a `before` element and an index position, in [begin,
+// end).
 template <class F>
 void for_blocks(const Selection& s, int64_t begin, int64_t end, F&& f) {
   const int64_t positions = static_cast<int64_t>(s.offsets.size());
@@ -93,7 +99,8 @@ void for_blocks(const Selection& s, int64_t begin, int64_t end, F&& f) {
     for (size_t i = s.before_sizes.size(); i-- > 0; rest /= s.before_sizes[i])
       before += rest % s.before_sizes[i] * s.before_strides[i];
     const int64_t stop = std::min(end, (block / positions + 1) * positions);
-    for (int64_t p = block % positions; block < stop; ++block, ++p) f(block, before + s.offsets[at(p)]);
+    for (int64_t p = block % positions; block < stop; ++block, ++p)
+      f(block, before + s.offsets[at(p)]);
   }
 }
 
@@ -106,7 +113,8 @@ void read_blocks(const T* src, T* dst, const Selection& s) {
   const bool flat = loop.sizes.size() == 1, is_dense = flat && loop.strides[1][0] == 1;
   parallel_for(0, blocks, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
     if (inner == 1)
-      return for_blocks(s, begin, end, [&](int64_t block, int64_t from) { dst[block] = src[from]; });
+      return for_blocks(s, begin, end,
+                        [&](int64_t block, int64_t from) { dst[block] = src[from]; });
     if (is_dense)
       return for_blocks(s, begin, end, [&](int64_t block, int64_t from) {
         std::memcpy(dst + block * inner, src + from, at(inner) * sizeof(T));
@@ -155,8 +163,8 @@ Tensor index_numbers(const Tensor& index) { return index.to(DType::kInt64).conti
 
 Selection select_elements(const Tensor& x, const IndexList& given) {
   const IndexList indices = without_masks(x, given);
-  PRONG_CHECK(static_cast<int64_t>(indices.size()) <= x.rank(), kIndex, "too many indices for tensor of dimension ",
-              x.rank());
+  PRONG_CHECK(static_cast<int64_t>(indices.size()) <= x.rank(), kIndex,
+              "too many indices for tensor of dimension ", x.rank());
   std::vector<Dims> shapes;
   for (const auto& index : indices)
     if (index) shapes.push_back(index->sizes());
@@ -167,8 +175,10 @@ Selection select_elements(const Tensor& x, const IndexList& given) {
   bool seen = false;
   for (size_t d = 0; d < x.sizes().size(); ++d) {
     if (d < indices.size() && indices[d]) {
-      PRONG_CHECK(x.sizes()[d] > 0 || s.offsets.empty(), kIndex, "index is out of bounds for dimension with size 0");
-      add_offsets(s.offsets, *indices[d], s.index_sizes, x.sizes()[d], x.strides()[d], static_cast<int64_t>(d));
+      PRONG_CHECK(x.sizes()[d] > 0 || s.offsets.empty(), kIndex,
+                  "index is out of bounds for dimension with size 0");
+      add_offsets(s.offsets, *indices[d], s.index_sizes, x.sizes()[d], x.strides()[d],
+                  static_cast<int64_t>(d));
       seen = true;
     } else if (adjacent && !seen) {
       s.before_sizes.push_back(x.sizes()[d]);
@@ -182,8 +192,8 @@ Selection select_elements(const Tensor& x, const IndexList& given) {
 }
 
 Dims selection_sizes(const TensorMeta& x, std::span<const std::optional<TensorMeta>> indices) {
-  PRONG_CHECK(static_cast<int64_t>(indices.size()) <= x.rank(), kIndex, "too many indices for tensor of dimension ",
-              x.rank());
+  PRONG_CHECK(static_cast<int64_t>(indices.size()) <= x.rank(), kIndex,
+              "too many indices for tensor of dimension ", x.rank());
   std::vector<Dims> shapes;
   for (const auto& index : indices)
     if (index) shapes.push_back(index->sizes);
@@ -205,13 +215,15 @@ Selection select_slices(const Tensor& x, int64_t dim, const Tensor& index, const
   const int64_t* values = numbers.data<int64_t>();
   Selection s;
   s.index_sizes = Dims{numbers.numel()};
-  const int64_t size = x.rank() ? x.sizes()[at(dim)] : 1, stride = x.rank() ? x.strides()[at(dim)] : 0;
+  const int64_t size = x.rank() ? x.sizes()[at(dim)] : 1,
+                stride = x.rank() ? x.strides()[at(dim)] : 0;
   s.offsets.resize(at(numbers.numel()));
   for (int64_t i = 0; i < numbers.numel(); ++i) {
     if (values[i] < 0 || values[i] >= size) {
       PRONG_CHECK(*op, kIndex, "index out of range in self");
-      throw_error(ErrorKind::kIndex, cat(op, ": index ", values[i], " is out of bounds for dimension ", dim,
-                                         " with size ", size));
+      throw_error(ErrorKind::kIndex,
+                  cat(op, ": index ", values[i], " is out of bounds for dimension ", dim,
+                      " with size ", size));
     }
     s.offsets[at(i)] = values[i] * stride;
   }
@@ -240,7 +252,8 @@ void write(const Tensor& x, const Selection& s, const Tensor& given, Write mode)
   if (mode == Write::kPut) {
     visit_width(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      write_blocks(static_cast<T*>(x.raw()), static_cast<const T*>(values.raw()), s, [](T& to, T value) { to = value; });
+      write_blocks(static_cast<T*>(x.raw()), static_cast<const T*>(values.raw()), s,
+                   [](T& to, T value) { to = value; });
     });
     return;
   }

@@ -10,10 +10,11 @@
 
 namespace prong {
 
-using IndexList = std::vector<std::optional<Tensor>>;  // one entry a dimension; none: the whole dimension
+using IndexList =
+    std::vector<std::optional<Tensor>>;  // one entry a dimension; none: the whole dimension
 
-// The elements of a tensor that indices name: for each element of `before`, each index position and each element of
-// `after`. The result of reading has those dimensions, in that order.
+// The elements of a tensor that indices name: for each element of `before`, each index position and
+// each element of `after`. The result of reading has those dimensions, in that order.
 struct Selection {
   Dims before_sizes, before_strides;
   Dims index_sizes;              // the broadcast shape of the index tensors
@@ -22,8 +23,8 @@ struct Selection {
   Dims sizes() const;
 };
 
-// Bool and uint8 masks count as the indices of their true elements. Negative indices count from the end.
-// kIndex with PyTorch's texts for bad types, shapes, values.
+// Bool and uint8 masks count as the indices of their true elements. Negative indices count from the
+// end. kIndex with PyTorch's texts for bad types, shapes, values.
 Selection select_elements(const Tensor& x, const IndexList& indices);
 // The shape alone, when there are no masks.
 Dims selection_sizes(const TensorMeta& x, std::span<const std::optional<TensorMeta>> indices);
@@ -32,8 +33,8 @@ Selection select_slices(const Tensor& x, int64_t dim, const Tensor& index, const
 
 Tensor read(const Tensor& x, const Selection& selection);
 enum class Write : uint8_t { kPut, kAdd };
-// Sequentially in the order of the indices, so that of equal ones the last wins. `values` broadcasts to the selection
-// and has x's dtype.
+// Sequentially in the order of the indices, so that of equal ones the last wins. `values`
+// broadcasts to the selection and has x's dtype.
 void write(const Tensor& x, const Selection& selection, const Tensor& values, Write mode);
 
 // Row-major coordinates of the elements that are not zero: int64 (count, rank).

@@ -73,7 +73,8 @@ TEST(Copy, ConversionsFollowPyTorch) {
 TEST(Copy, Permutations) {
   for (DType dtype : {DType::kUInt8, DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     Tensor base = counting(Dims{17, 33, 40}, dtype);
-    for (auto order : {std::initializer_list<size_t>{0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}}) {
+    for (auto order :
+         {std::initializer_list<size_t>{0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}}) {
       Tensor src = permuted(base, order);
       expect_equal(src.clone(), src);
       Tensor dst = permuted(Tensor::empty(base.sizes(), dtype), order);

@@ -24,12 +24,18 @@ PrintOptions options_from(const std::string& text) {
   for (const std::string& item : split(text, ",")) {
     const std::vector<std::string> pair = split(item, "=");
     if (pair.size() != 2) continue;
-    if (pair[0] == "precision") options.precision = std::stoi(pair[1]);
-    else if (pair[0] == "edgeitems") options.edgeitems = std::stoi(pair[1]);
-    else if (pair[0] == "linewidth") options.linewidth = std::stoi(pair[1]);
-    else if (pair[0] == "threshold") options.threshold = std::stod(pair[1]);
-    else if (pair[0] == "sci_mode") options.sci_mode = pair[1] == "True";
-    else ADD_FAILURE() << "unknown option " << pair[0];
+    if (pair[0] == "precision")
+      options.precision = std::stoi(pair[1]);
+    else if (pair[0] == "edgeitems")
+      options.edgeitems = std::stoi(pair[1]);
+    else if (pair[0] == "linewidth")
+      options.linewidth = std::stoi(pair[1]);
+    else if (pair[0] == "threshold")
+      options.threshold = std::stod(pair[1]);
+    else if (pair[0] == "sci_mode")
+      options.sci_mode = pair[1] == "True";
+    else
+      ADD_FAILURE() << "unknown option " << pair[0];
   }
   return options;
 }
@@ -58,7 +64,8 @@ TEST(Format, EqualsPyTorch) {
   int records = 0;
   for (std::string header; std::getline(in, header);) {
     std::string expected, line;
-    while (std::getline(in, line) && line != "---") expected += (expected.empty() ? "" : "\n") + line;
+    while (std::getline(in, line) && line != "---")
+      expected += (expected.empty() ? "" : "\n") + line;
     const std::vector<std::string> parts = split(header, " | ");
     ASSERT_EQ(parts.size(), 4u) << header;
     Tensor t = tensor_from(parts[1], parts[3], *dtype_from_name(parts[0]));

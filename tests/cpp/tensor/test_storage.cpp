@@ -12,7 +12,8 @@ namespace prong {
 namespace {
 
 TEST(Storage, BlocksAreAlignedAndLargeEnough) {
-  for (size_t bytes : {1ul, 63ul, 64ul, 65ul, 1024ul, 1025ul, 1280ul, 1281ul, 65536ul, 65537ul, 1ul << 22, (1ul << 22) + 1}) {
+  for (size_t bytes : {1ul, 63ul, 64ul, 65ul, 1024ul, 1025ul, 1280ul, 1281ul, 65536ul, 65537ul,
+                       1ul << 22, (1ul << 22) + 1}) {
     void* block = allocate(bytes);
     ASSERT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u) << bytes;
     std::memset(block, 0x5a, bytes);  // the sanitizer checks the end
@@ -71,7 +72,8 @@ TEST(Storage, BorrowedMemoryIsGivenBackOnce) {
   int freed = 0;
   float values[4] = {1, 2, 3, 4};
   {
-    Ref<Storage> storage = make_ref<Storage>(values, sizeof values, [](void* count) { ++*static_cast<int*>(count); }, &freed);
+    Ref<Storage> storage = make_ref<Storage>(
+        values, sizeof values, [](void* count) { ++*static_cast<int*>(count); }, &freed);
     EXPECT_THROW(storage->resize(64), Error);
     Tensor t = Tensor::view_of(storage, 1, Dims{3}, Dims{1}, DType::kFloat32);
     storage = {};
@@ -95,7 +97,8 @@ TEST(Storage, SaysHowMuchMemoryWasMissing) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kOutOfMemory);
-    EXPECT_NE(e.message().find("you tried to allocate 1152921504606846976 bytes"), std::string::npos);
+    EXPECT_NE(e.message().find("you tried to allocate 1152921504606846976 bytes"),
+              std::string::npos);
   }
 }
 

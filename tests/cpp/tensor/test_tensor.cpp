@@ -26,21 +26,31 @@ TEST(Tensor, EmptyIsContiguous) {
 }
 
 TEST(Tensor, BadSizesAreRefused) {
-  EXPECT_EQ(message_of([] { Tensor::empty(Dims{2, -1}, DType::kBool); }),
+  EXPECT_EQ(message_of([] {
+              Tensor::empty(Dims{2, -1}, DType::kBool);
+            }),
             "Trying to create tensor with negative dimension -1: [2, -1]");
-  EXPECT_EQ(message_of([] { Tensor::empty(Dims{int64_t{1} << 62, int64_t{1} << 62}, DType::kFloat32); }),
-            "Storage size calculation overflowed with sizes=[4611686018427387904, 4611686018427387904]");
+  EXPECT_EQ(
+      message_of([] {
+        Tensor::empty(Dims{int64_t{1} << 62, int64_t{1} << 62}, DType::kFloat32);
+      }),
+      "Storage size calculation overflowed with sizes=[4611686018427387904, 4611686018427387904]");
 }
 
 TEST(Tensor, ViewsStayInsideTheirStorage) {
   Tensor t = Tensor::empty(Dims{2, 3}, DType::kFloat32);
   EXPECT_EQ(message_of([&] { t.as_strided(Dims{5}, Dims{4}, 0); }),
-            "setStorage: sizes [5], strides [4], storage offset 0, and itemsize 4 requiring a storage size of 68 are "
+            "setStorage: sizes [5], strides [4], storage offset 0, and itemsize 4 requiring a "
+            "storage size of 68 are "
             "out of bounds for storage of size 24");
   EXPECT_EQ(message_of([&] { t.as_strided(Dims{5}, Dims{-1}, 0); }),
             "as_strided: Negative strides are not supported at the moment, got strides: [-1]");
-  EXPECT_EQ(message_of([&] { t.as_strided(Dims{5}, Dims{1}, -3); }), "Tensor: invalid storage offset -3");
-  EXPECT_EQ(message_of([&] { t.as_strided(Dims{5, 2}, Dims{1}, 0); }), "mismatch in length of strides and shape");
+  EXPECT_EQ(message_of([&] { t.as_strided(Dims{5}, Dims{1}, -3); }),
+            "Tensor: invalid storage offset -3");
+  EXPECT_EQ(message_of([&] {
+              t.as_strided(Dims{5, 2}, Dims{1}, 0);
+            }),
+            "mismatch in length of strides and shape");
   Tensor column = t.as_strided(Dims{2}, Dims{3}, 2);
   EXPECT_FALSE(column.is_contiguous());
   EXPECT_TRUE(t.as_strided(Dims{1, 3}, Dims{77, 1}, 3).is_contiguous());
@@ -72,12 +82,18 @@ TEST(Tensor, DimensionsWrap) {
 TEST(Tensor, Broadcasting) {
   EXPECT_EQ(broadcast_shapes(Dims{3, 1}, Dims{2, 1, 4}), (Dims{2, 3, 4}));
   EXPECT_EQ(broadcast_shapes(Dims{0}, Dims{1}), (Dims{0}));
-  EXPECT_EQ(message_of([] { broadcast_shapes(Dims{2, 3}, Dims{2, 4}); }),
-            "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1");
+  EXPECT_EQ(
+      message_of([] {
+        broadcast_shapes(Dims{2, 3}, Dims{2, 4});
+      }),
+      "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1");
   Tensor t = Tensor::empty(Dims{2, 1}, DType::kFloat32);
   EXPECT_EQ(broadcast_to(t, Dims{5, 2, 3}).strides(), (Dims{0, 1, 0}));
-  EXPECT_EQ(message_of([&] { broadcast_to(t, Dims{4, 3}); }),
-            "The expanded size of the tensor (4) must match the existing size (2) at non-singleton dimension 0.  "
+  EXPECT_EQ(message_of([&] {
+              broadcast_to(t, Dims{4, 3});
+            }),
+            "The expanded size of the tensor (4) must match the existing size (2) at non-singleton "
+            "dimension 0.  "
             "Target sizes: [4, 3].  Tensor sizes: [2, 1]");
 }
 

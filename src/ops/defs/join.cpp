@@ -261,7 +261,8 @@ void register_repeats(Registry& r) {
       .shape([](const TensorMeta& x, int64_t repeats, const std::optional<int64_t>& dim,
                 const std::optional<int64_t>&) {
         PRONG_CHECK(repeats >= 0, kRuntime, "Repeats must be non-negative");
-        TensorMeta out = dim && x.rank() ? like(x) : TensorMeta{Dims{x.numel()}, x.dtype};
+        TensorMeta out =
+            dim && x.rank() ? TensorMeta{x.sizes, x.dtype} : TensorMeta{Dims{x.numel()}, x.dtype};
         out.sizes[at(wrap_dim(dim.value_or(0), out.rank()))] *= repeats;
         return out;
       })

@@ -4,7 +4,18 @@ import importlib
 import math
 
 from prong import _core, _names
-from prong._core import OutOfMemoryError, Size, Tensor, device, dtype, layout, memory_format
+from prong._core import (
+    OutOfMemoryError,
+    Size,
+    Tensor,
+    device,
+    dtype,
+    get_default_dtype,
+    get_num_threads,
+    layout,
+    memory_format,
+    set_default_dtype,
+)
 from prong._creation import asarray, as_tensor, from_dlpack, from_numpy, frombuffer, tensor
 from prong._exit import watch_process as _watch_process
 from prong._limits import finfo, iinfo
@@ -22,12 +33,9 @@ from prong._queries import (
 from prong._settings import (
     are_deterministic_algorithms_enabled,
     get_default_device,
-    get_default_dtype,
     get_float32_matmul_precision,
     get_num_interop_threads,
-    get_num_threads,
     set_default_device,
-    set_default_dtype,
     set_default_tensor_type,
     set_float32_matmul_precision,
     set_num_interop_threads,

@@ -70,4 +70,3 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 _deterministic = False
 _matmul_precision = "highest"
-__all__ = [name for name in globals() if not name.startswith("_") and name != "prong"]

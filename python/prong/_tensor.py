@@ -162,14 +162,6 @@ def _getattr(self, name):
     raise AttributeError(_names.missing_method(name))
 
 
-def _later(name, why):
-    def method(self, *args, **kwargs):
-        raise NotImplementedError(f"prong has no Tensor.{name} yet: {why} (see docs/compatibility.md)")
-
-    method.__name__ = name
-    return method
-
-
 _METHODS = {
     "__repr__": _repr,
     "__str__": _repr,
@@ -204,10 +196,6 @@ _METHODS = {
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
     "dim_order": lambda self: tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d))),
-    "backward": _later("backward", "gradients come with the tape"),
-    "register_hook": _later("register_hook", "gradients come with the tape"),
-    "retain_grad": _later("retain_grad", "gradients come with the tape"),
-    "to_sparse": _later("to_sparse", "only strided tensors"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Prong: tensor programs written as plain Python, run in parallel and compiled, with PyTorch's API."""
+"""Prong: tensor programs in plain Python, run in parallel and compiled; the API is PyTorch's."""
 
 import importlib
 import math
@@ -16,17 +16,17 @@ from prong._core import (
     memory_format,
     set_default_dtype,
 )
-from prong._creation import asarray, as_tensor, from_dlpack, from_numpy, frombuffer, tensor
+from prong._creation import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from prong._exit import watch_process as _watch_process
 from prong._limits import finfo, iinfo
 from prong._printing import get_printoptions, set_printoptions
 from prong._queries import (
+    can_cast,
     get_device_module,
     is_complex,
     is_storage,
     is_tensor,
     promote_types,
-    can_cast,
     result_type,
     typename,
 )
@@ -64,7 +64,15 @@ from prong.autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from prong.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from prong.random import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 from prong.version import __version__
 
 pi, e, inf, nan = math.pi, math.e, math.inf, math.nan
@@ -73,9 +81,15 @@ newaxis = None
 # Every op whose definition says that it is a function; dtypes, layouts and memory formats by name.
 # Names of the package that are more than the op of that name.
 _OWN_NAMES = frozenset(globals()) & frozenset(_core.functions)
-globals().update({name: function for name, function in _core.functions.items() if name not in _OWN_NAMES})
 globals().update(
-    {name: value for name, value in vars(_core).items() if isinstance(value, (dtype, layout, memory_format))}
+    {name: function for name, function in _core.functions.items() if name not in _OWN_NAMES}
+)
+globals().update(
+    {
+        name: value
+        for name, value in vars(_core).items()
+        if isinstance(value, (dtype, layout, memory_format))
+    }
 )
 
 _install_methods()

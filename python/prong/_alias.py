@@ -1,4 +1,4 @@
-"""Makes `import torch` mean Prong: torch.x.y is the module object prong.x.y. Called by the runner."""
+"""Makes `import torch` mean Prong: torch.x.y is the module prong.x.y. Called by the runner."""
 
 import importlib
 import importlib.abc
@@ -48,7 +48,11 @@ def _patch_spawn(spawn) -> None:
 
     def get_command_line(**arguments):
         command = original(**arguments)
-        return [*command[: command.index("-c")], "-m", "prong", *command[command.index("-c") :]] if "-c" in command else command
+        return (
+            [*command[: command.index("-c")], "-m", "prong", *command[command.index("-c") :]]
+            if "-c" in command
+            else command
+        )
 
     spawn.get_command_line = get_command_line
 
@@ -63,7 +67,9 @@ class _AliasFinder(importlib.abc.MetaPathFinder):
         if own is None:
             return None
         if own not in sys.modules and not _names.is_own_module(own):
-            raise ModuleNotFoundError(f"prong has no {fullname} yet (see docs/compatibility.md)", name=fullname)
+            raise ModuleNotFoundError(
+                f"prong has no {fullname} yet (see docs/compatibility.md)", name=fullname
+            )
         module = importlib.import_module(own)
         return importlib.util.spec_from_loader(fullname, _AliasLoader(module))
 

@@ -28,17 +28,25 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     if view.nbytes == 0:
         raise ValueError("both buffer length (0) and count (-1) must not be 0")
     if not 0 <= offset < view.nbytes:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
-                         f"({view.nbytes} bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length "
+            f"({view.nbytes} bytes) minus 1"
+        )
     available = view.nbytes - offset
     if count < 0:
         if available % dtype.itemsize:
-            raise ValueError(f"buffer length ({available} bytes) after offset ({offset} bytes) must be a multiple "
-                             f"of element size ({dtype.itemsize})")
+            raise ValueError(
+                f"buffer length ({available} bytes) after offset ({offset} bytes) must be a "
+                f"multiple "
+                f"of element size ({dtype.itemsize})"
+            )
         count = available // dtype.itemsize
     if count * dtype.itemsize > available:
-        raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) "
-                         f"must not be greater than actual buffer length ({view.nbytes} bytes)")
+        raise ValueError(
+            f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset "
+            f"({offset} bytes) "
+            f"must not be greater than actual buffer length ({view.nbytes} bytes)"
+        )
     made = _core._from_buffer(view, dtype, offset, count)
     return made.requires_grad_() if requires_grad else made
 
@@ -54,7 +62,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     else:
         made = as_tensor(obj, dtype=dtype, device=device)
     converted = made if dtype is None else made.to(dtype)
-    shares = converted is made and (isinstance(obj, _core.Tensor) or not isinstance(obj, (list, tuple)))
+    shares = converted is made and (
+        isinstance(obj, _core.Tensor) or not isinstance(obj, (list, tuple))
+    )
     if copy is False and not shares:
         raise ValueError("cannot make a tensor of this object without a copy (copy=False)")
     if copy and shares:

@@ -16,9 +16,13 @@ class finfo:
     def __init__(self, type=None):
         dtype = _core.get_default_dtype() if type is None else type
         if not isinstance(dtype, _core.dtype) or not dtype.is_floating_point:
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
-                            f"'{type}'" if isinstance(dtype, _core.dtype) else
-                            f"finfo(): argument 'type' (position 1) must be torch.dtype, not {type.__class__.__name__}")
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                f"'{type}'"
+                if isinstance(dtype, _core.dtype)
+                else f"finfo(): argument 'type' (position 1) must be torch.dtype, "
+                f"not {type.__class__.__name__}"
+            )
         self.dtype = repr(dtype).removeprefix("torch.")
         mantissa, exponent = _MANTISSA_AND_EXPONENT[self.dtype]
         self.bits = 8 * dtype.itemsize
@@ -29,8 +33,11 @@ class finfo:
         self.resolution = 10.0 ** -int(mantissa * 0.30103)
 
     def __repr__(self):
-        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-                f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
 
     def __eq__(self, other):
         return isinstance(other, finfo) and self.dtype == other.dtype
@@ -44,11 +51,16 @@ class iinfo:
 
     def __init__(self, type):
         if not isinstance(type, _core.dtype):
-            raise TypeError(f"iinfo(): argument 'type' (position 1) must be torch.dtype, not {type.__class__.__name__}")
+            raise TypeError(
+                f"iinfo(): argument 'type' (position 1) must be torch.dtype, "
+                f"not {type.__class__.__name__}"
+            )
         if type.is_floating_point:
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+            raise TypeError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'"
+            )
         if type is _core.bool:
-            raise RuntimeError('"iinfo" not implemented for \'Bool\'')
+            raise RuntimeError("\"iinfo\" not implemented for 'Bool'")
         self.dtype = repr(type).removeprefix("torch.")
         self.bits = 8 * type.itemsize
         self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0

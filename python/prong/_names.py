@@ -9,7 +9,7 @@ _DATA = os.path.join(os.path.dirname(__file__), "pytorch_names.txt")
 
 
 def known_names() -> frozenset[str]:
-    """Names of PyTorch's API that programs use: 'torch.einsum', 'Tensor.backward', 'torch.nn.LSTM'."""
+    """Names of PyTorch's API: 'torch.einsum', 'Tensor.backward', 'torch.nn.LSTM'."""
     with open(_DATA, encoding="utf-8") as file:
         return frozenset(line.strip() for line in file if line.strip() and not line.startswith("#"))
 
@@ -29,7 +29,10 @@ def missing_attribute(module: str, name: str) -> str:
         return f"module '{module}' has no attribute '{name}'"
     if full in known_names():
         return f"prong has no {full} yet (see docs/compatibility.md)"
-    return f"prong has no {full} yet, nor is it a name of PyTorch that we know (see docs/compatibility.md)"
+    return (
+        f"prong has no {full} yet, nor is it a name of PyTorch that we know "
+        "(see docs/compatibility.md)"
+    )
 
 
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]

@@ -5,7 +5,9 @@ import math
 from prong import _core
 
 
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+):
     """Sets what is given; profile is 'default', 'short' or 'full'."""
     if profile is None and sci_mode is None:
         pass  # sci_mode=None means: let the values decide

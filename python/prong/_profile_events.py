@@ -1,4 +1,4 @@
-"""Recorded spans and their sums as Python objects, with PyTorch's attribute names. Times are microseconds."""
+"""Recorded spans and their sums, with PyTorch's attribute names. Times are microseconds."""
 
 from types import SimpleNamespace
 
@@ -13,7 +13,16 @@ class FunctionEvent:
 
     def __init__(self, number: int, span: tuple):
         self.id = number
-        self.name, self.category, self.thread, start, end, self.task, self.detail, self.is_clipped = span
+        (
+            self.name,
+            self.category,
+            self.thread,
+            start,
+            end,
+            self.task,
+            self.detail,
+            self.is_clipped,
+        ) = span
         self.key = self.name
         self.time_range = SimpleNamespace(start=start, end=end, elapsed_us=lambda: end - start)
         self.cpu_parent: FunctionEvent | None = None
@@ -30,8 +39,11 @@ class FunctionEvent:
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     def __repr__(self):
-        return (f"<FunctionEvent name={self.name} thread={self.thread} start_us={self.time_range.start:.3f} "
-                f"cpu_time={self.cpu_time_total:.3f}us>")
+        return (
+            f"<FunctionEvent name={self.name} thread={self.thread} "
+            f"start_us={self.time_range.start:.3f} "
+            f"cpu_time={self.cpu_time_total:.3f}us>"
+        )
 
 
 class FunctionEventAvg:
@@ -53,8 +65,10 @@ class FunctionEventAvg:
         return self.cpu_time_total / self.count if self.count else 0.0
 
     def __repr__(self):
-        return (f"<FunctionEventAvg key={self.key} count={self.count} cpu_time={self.cpu_time:.3f}us "
-                f"self_cpu_time={self.self_cpu_time_total:.3f}us>")
+        return (
+            f"<FunctionEventAvg key={self.key} count={self.count} cpu_time={self.cpu_time:.3f}us "
+            f"self_cpu_time={self.self_cpu_time_total:.3f}us>"
+        )
 
 
 class EventList(list):
@@ -64,10 +78,20 @@ class EventList(list):
         super().__init__(events)
         self._session, self._by_detail = session, by_detail
 
-    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
-              max_shapes_column_width=80, header=None, top_level_events_only=False) -> str:
+    def table(
+        self,
+        sort_by=None,
+        row_limit=100,
+        max_src_column_width=75,
+        max_name_column_width=55,
+        max_shapes_column_width=80,
+        header=None,
+        top_level_events_only=False,
+    ) -> str:
         """A text table of the sums by name."""
-        text = self._session.table(sort_by or "", row_limit, max_name_column_width or 55, self._by_detail)
+        text = self._session.table(
+            sort_by or "", row_limit, max_name_column_width or 55, self._by_detail
+        )
         return text if header is None else f"{header}\n{text}"
 
     def key_averages(self, group_by_input_shapes=False, **ignored) -> "EventList":
@@ -75,11 +99,16 @@ class EventList(list):
 
     def total_average(self) -> FunctionEventAvg:
         """The sum over all events."""
-        return FunctionEventAvg({
-            "key": "Total", "detail": "", "category": "", "count": sum(e.count for e in self),
-            "cpu_time_total": sum(e.cpu_time_total for e in self),
-            "self_cpu_time_total": sum(e.self_cpu_time_total for e in self),
-        })
+        return FunctionEventAvg(
+            {
+                "key": "Total",
+                "detail": "",
+                "category": "",
+                "count": sum(e.count for e in self),
+                "cpu_time_total": sum(e.cpu_time_total for e in self),
+                "self_cpu_time_total": sum(e.self_cpu_time_total for e in self),
+            }
+        )
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -109,4 +138,6 @@ def function_events(session) -> EventList:
 
 def averages(session, by_shape=False) -> EventList:
     """Sums by name, and by input shapes if asked."""
-    return EventList([FunctionEventAvg(a) for a in session.averages(bool(by_shape))], session, bool(by_shape))
+    return EventList(
+        [FunctionEventAvg(a) for a in session.averages(bool(by_shape))], session, bool(by_shape)
+    )

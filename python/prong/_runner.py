@@ -1,4 +1,4 @@
-"""The command `python -m prong`: a script, a module or a line of code, run as Python runs it, with torch being Prong."""
+"""`python -m prong`: runs a script, a module or a line of code as Python does; torch is Prong."""
 
 import builtins
 import importlib.machinery
@@ -27,7 +27,9 @@ def main(arguments: list[str]) -> int:
         return 0
     first, *rest = arguments
     if first in ("-m", "-c") and not rest:
-        print(f"python -m prong: argument expected for the {first} option\n{_USAGE}", file=sys.stderr)
+        print(
+            f"python -m prong: argument expected for the {first} option\n{_USAGE}", file=sys.stderr
+        )
         return 2
     if first.startswith("-") and first not in ("-m", "-c"):
         print(f"python -m prong: unknown option {first}\n{_USAGE}", file=sys.stderr)
@@ -49,7 +51,11 @@ def main(arguments: list[str]) -> int:
 def _report(error: Exception) -> None:
     """Prints the traceback as Python would, without the runner's own frames."""
     traceback = error.__traceback__
-    while traceback is not None and traceback.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in (
+        __file__,
+        runpy.__file__,
+        "<frozen runpy>",
+    ):
         traceback = traceback.tb_next
     error.__traceback__ = traceback
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback
@@ -66,7 +72,9 @@ def _new_main(**attributes) -> types.ModuleType:
 
 def _run_file(path: str, arguments: list[str]) -> int:
     sys.argv = [path, *arguments]
-    if os.path.isdir(path) or (os.path.exists(path) and not path.endswith(".py") and _is_archive(path)):
+    if os.path.isdir(path) or (
+        os.path.exists(path) and not path.endswith(".py") and _is_archive(path)
+    ):
         _new_main()
         sys.path.pop(0)
         runpy.run_path(path, run_name="__main__")
@@ -75,8 +83,11 @@ def _run_file(path: str, arguments: list[str]) -> int:
         with io.open_code(os.path.abspath(path)) as file:
             source = file.read()
     except OSError as error:
-        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}",
-              file=sys.stderr)
+        print(
+            f"{sys.executable}: can't open file {os.path.abspath(path)!r}: "
+            f"[Errno {error.errno}] {error.strerror}",
+            file=sys.stderr,
+        )
         return 2
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     loader = importlib.machinery.SourceFileLoader("__main__", path)

@@ -1,8 +1,8 @@
-"""Settings of the process: threads, default dtype, and PyTorch's switches that have one position here."""
+"""Settings of the process: threads, and PyTorch's switches that have one position here."""
 
 import prong
 from prong import _core
-from prong._core import get_default_dtype, get_num_threads, set_default_dtype
+from prong._core import get_num_threads, set_default_dtype
 
 
 def _thread_count(value, name: str) -> int:
@@ -30,7 +30,9 @@ def get_num_interop_threads() -> int:
 
 def set_default_tensor_type(t) -> None:
     """The old spelling of set_default_dtype."""
-    set_default_dtype(t.dtype if hasattr(t, "dtype") else getattr(prong, t.rpartition(".")[2]).dtype)
+    set_default_dtype(
+        t.dtype if hasattr(t, "dtype") else getattr(prong, t.rpartition(".")[2]).dtype
+    )
 
 
 def get_default_device():
@@ -41,7 +43,9 @@ def get_default_device():
 def set_default_device(device) -> None:
     """Accepts the CPU only."""
     if device is not None and _core.device(device).type != "cpu":
-        raise RuntimeError(f"prong computes on the CPU only; the default device cannot be '{device}'")
+        raise RuntimeError(
+            f"prong computes on the CPU only; the default device cannot be '{device}'"
+        )
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
@@ -64,7 +68,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     """Remembered; products of float32 are always computed at least as exactly as 'highest' asks."""
     global _matmul_precision
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"float32 matmul precision is 'highest', 'high' or 'medium', not '{precision}'")
+        raise RuntimeError(
+            f"float32 matmul precision is 'highest', 'high' or 'medium', not '{precision}'"
+        )
     _matmul_precision = precision
 
 

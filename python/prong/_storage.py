@@ -1,4 +1,4 @@
-"""Storages as Python objects: the memory that views share. Used by pickle, deepcopy and data_ptr comparisons."""
+"""Storages as Python objects: the memory that views share. Used by pickle and deepcopy."""
 
 import weakref
 
@@ -8,12 +8,14 @@ _alive: "weakref.WeakValueDictionary[int, UntypedStorage]" = weakref.WeakValueDi
 
 
 class UntypedStorage:
-    """Bytes of memory. One object stands for one memory as long as it lives, so identity means sharing."""
+    """Bytes of memory. One object stands for one memory while it lives: identity means sharing."""
 
     _is_prong_storage = True
 
     def __init__(self, tensor):
-        self._bytes = _core.Tensor._on_storage(tensor, 0, [tensor._storage_bytes()], [1], _core.uint8)
+        self._bytes = _core.Tensor._on_storage(
+            tensor, 0, [tensor._storage_bytes()], [1], _core.uint8
+        )
 
     @classmethod
     def of(cls, tensor) -> "UntypedStorage":

@@ -1,4 +1,4 @@
-"""Methods of Tensor that are Python: text, NumPy's and DLPack's protocols, copies, pickles. The rest is ops."""
+"""Methods of Tensor that are Python: text, protocols, copies, pickles. The rest is ops."""
 
 import copy
 
@@ -56,7 +56,11 @@ def _reversed(self):
 
 def _array(self, dtype=None, copy=None):
     made = self.numpy()
-    return made if dtype is None and not copy else made.astype(dtype or made.dtype, copy=copy is not False)
+    return (
+        made
+        if dtype is None and not copy
+        else made.astype(dtype or made.dtype, copy=copy is not False)
+    )
 
 
 def _array_wrap(self, array, context=None, return_scalar=False):
@@ -97,11 +101,19 @@ def _deepcopy(self, memo):
         return memo[id(self)]
     if not self.is_leaf:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment."
         )
     storage = copy.deepcopy(UntypedStorage.of(self), memo)
     made = rebuild_tensor(
-        type(self), storage, self.storage_offset(), self.shape, self.stride(), self.dtype, self.requires_grad, None
+        type(self),
+        storage,
+        self.storage_offset(),
+        self.shape,
+        self.stride(),
+        self.dtype,
+        self.requires_grad,
+        None,
     )
     memo[id(self)] = made
     if self.grad is not None:
@@ -148,7 +160,9 @@ def _apply_(self, function):
 
 def _detach_(self):
     if not self.is_leaf:
-        raise NotImplementedError("prong has no Tensor.detach_ of a computed tensor yet; use x = x.detach()")
+        raise NotImplementedError(
+            "prong has no Tensor.detach_ of a computed tensor yet; use x = x.detach()"
+        )
     self.requires_grad = False
     return self
 
@@ -200,7 +214,7 @@ _METHODS = {
 
 
 def install_methods() -> None:
-    """Puts the methods on the type; an op of the same name gives way. Called once, by the package."""
+    """Puts the methods on the type; an op of the same name gives way. Called by the package."""
     for name, method in _METHODS.items():
         if callable(method) and getattr(method, "__name__", "") in ("<lambda>", f"_{name}"):
             method.__name__ = name

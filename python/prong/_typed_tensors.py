@@ -15,13 +15,17 @@ class _Typed(type):
         if len(args) == 1 and not isinstance(args[0], (int, _core.Size)):
             if isinstance(args[0], _core.Tensor) and args[0].dtype is not cls.dtype:
                 raise TypeError(f"expected {cls.dtype} (got {args[0].dtype})")
-            return _core.tensor(args[0].detach().clone() if isinstance(args[0], _core.Tensor) else args[0],
-                                dtype=cls.dtype)
+            return _core.tensor(
+                args[0].detach().clone() if isinstance(args[0], _core.Tensor) else args[0],
+                dtype=cls.dtype,
+            )
         return _core.functions["empty"](*args, dtype=cls.dtype)
 
 
 def _make(name: str, dtype):
-    return _Typed(name, (), {"dtype": dtype, "__module__": "prong", "__doc__": f"Makes tensors of {dtype}."})
+    return _Typed(
+        name, (), {"dtype": dtype, "__module__": "prong", "__doc__": f"Makes tensors of {dtype}."}
+    )
 
 
 HalfTensor = _make("HalfTensor", _core.float16)

@@ -1,4 +1,4 @@
-"""Versions: Prong's own, and the PyTorch release whose API it follows (programs parse torch.__version__)."""
+"""Versions: Prong's own, and the PyTorch release whose API it follows."""
 
 from prong import _core
 

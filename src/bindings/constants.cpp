@@ -12,8 +12,7 @@ namespace {
 // ── dtype ──
 
 struct DTypeObject {
-  PyObject_HEAD
-  DType value;
+  PyObject_HEAD DType value;
 };
 
 PyTypeObject* dtype_type = nullptr;
@@ -29,12 +28,16 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {
   return PyUnicode_FromString(std::string(name_of(value_of(self))).c_str());
 }
 PyObject* dtype_module(PyObject*, void*) { return PyUnicode_FromString("prong"); }
-PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(size_of(value_of(self))); }
+PyObject* dtype_itemsize(PyObject* self, void*) {
+  return PyLong_FromSize_t(size_of(value_of(self)));
+}
 PyObject* dtype_is_floating(PyObject* self, void*) {
   return PyBool_FromLong(is_floating(value_of(self)));
 }
 PyObject* dtype_is_complex(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* dtype_is_signed(PyObject* self, void*) { return PyBool_FromLong(is_signed(value_of(self))); }
+PyObject* dtype_is_signed(PyObject* self, void*) {
+  return PyBool_FromLong(is_signed(value_of(self)));
+}
 PyObject* dtype_to_real(PyObject* self, PyObject*) { return Py_NewRef(self); }
 
 PyGetSetDef dtype_getset[] = {
@@ -57,14 +60,14 @@ PyType_Spec dtype_spec = {"prong.dtype", sizeof(DTypeObject), 0,
 // ── device ──
 
 struct DeviceObject {
-  PyObject_HEAD
-  PyObject* kind;  // str
-  long index;      // -1: none
+  PyObject_HEAD PyObject* kind;  // str
+  long index;                    // -1: none
 };
 
 PyTypeObject* device_type = nullptr;
 PyObject* the_cpu = nullptr;
-constexpr const char* kDeviceKinds[] = {"cpu", "cuda", "mps", "xpu", "meta", "hpu", "mtia", "vulkan"};
+constexpr const char* kDeviceKinds[] = {"cpu",  "cuda", "mps",  "xpu",
+                                        "meta", "hpu",  "mtia", "vulkan"};
 
 DeviceObject* device_of(PyObject* o) { return reinterpret_cast<DeviceObject*>(o); }
 
@@ -74,7 +77,8 @@ PyObject* make_device(PyTypeObject* type, const std::string& kind, long index) {
   if (!is_known)
     throw_error(ErrorKind::kRuntime,
                 cat("Expected one of cpu, cuda, mps, xpu, meta device type at start of device "
-                    "string: ", kind));
+                    "string: ",
+                    kind));
   Owned name(checked(PyUnicode_InternFromString(kind.c_str())));
   PyObject* self = checked(type->tp_alloc(type, 0));
   device_of(self)->kind = name.release();
@@ -173,20 +177,24 @@ PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(device_new)},
                               {Py_tp_getset, device_getset},
                               {Py_tp_methods, device_methods},
                               {0, nullptr}};
-PyType_Spec device_spec = {"prong.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, device_slots};
+PyType_Spec device_spec = {"prong.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT,
+                           device_slots};
 
 // ── layout and memory_format: named constants ──
 
 struct NamedObject {
-  PyObject_HEAD
-  const char* name;
+  PyObject_HEAD const char* name;
 };
 PyTypeObject *layout_type = nullptr, *memory_format_type = nullptr;
 PyObject* the_strided = nullptr;
 
 const char* name_of_constant(PyObject* o) { return reinterpret_cast<NamedObject*>(o)->name; }
-PyObject* named_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", name_of_constant(self)); }
-PyObject* named_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(name_of_constant(self)); }
+PyObject* named_repr(PyObject* self) {
+  return PyUnicode_FromFormat("torch.%s", name_of_constant(self));
+}
+PyObject* named_reduce(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(name_of_constant(self));
+}
 PyObject* named_module(PyObject*, void*) { return PyUnicode_FromString("prong"); }
 PyGetSetDef named_getset[] = {{"__module__", named_module, nullptr, nullptr, nullptr},
                               {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -199,7 +207,8 @@ PyType_Slot named_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(named_repr)},
 PyType_Spec layout_spec = {"prong.layout", sizeof(NamedObject), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, named_slots};
 PyType_Spec memory_format_spec = {"prong.memory_format", sizeof(NamedObject), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, named_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  named_slots};
 
 PyObject* add_named(PyObject* module, PyTypeObject* type, const char* name) {
   PyObject* self = checked(PyType_GenericAlloc(type, 0));
@@ -294,11 +303,16 @@ PyObject* dtype_object(DType dtype) { return dtypes[static_cast<int>(dtype)]; }
 bool is_dtype(PyObject* object) { return Py_TYPE(object) == dtype_type; }
 DType dtype_of(PyObject* object) { return value_of(object); }
 bool dtype_from(PyObject* object, DType* out) {
-  if (is_dtype(object)) *out = dtype_of(object);
-  else if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) *out = DType::kFloat64;
-  else if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) *out = DType::kInt64;
-  else if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) *out = DType::kBool;
-  else return false;
+  if (is_dtype(object))
+    *out = dtype_of(object);
+  else if (object == reinterpret_cast<PyObject*>(&PyFloat_Type))
+    *out = DType::kFloat64;
+  else if (object == reinterpret_cast<PyObject*>(&PyLong_Type))
+    *out = DType::kInt64;
+  else if (object == reinterpret_cast<PyObject*>(&PyBool_Type))
+    *out = DType::kBool;
+  else
+    return false;
   return true;
 }
 
@@ -330,10 +344,10 @@ bool is_memory_format(PyObject* object) { return Py_TYPE(object) == memory_forma
 void check_layout(PyObject* object) {
   if (object == the_strided || object == Py_None) return;
   if (!is_layout(object))
-    throw_error(ErrorKind::kType, cat("argument 'layout' must be torch.layout, not ",
-                                      Py_TYPE(object)->tp_name));
-  throw_error(ErrorKind::kNotImplemented,
-              cat("prong has no torch.", name_of_constant(object), " tensors yet; only strided ones"));
+    throw_error(ErrorKind::kType,
+                cat("argument 'layout' must be torch.layout, not ", Py_TYPE(object)->tp_name));
+  throw_error(ErrorKind::kNotImplemented, cat("prong has no torch.", name_of_constant(object),
+                                              " tensors yet; only strided ones"));
 }
 
 PyObject* new_size(DimsView dims) {
@@ -365,7 +379,8 @@ void init_constants(PyObject* module) {
   for (const char* name : {"sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"})
     add_named(module, layout_type, name);
   memory_format_type = add_type(module, &memory_format_spec);
-  for (const char* name : {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"})
+  for (const char* name :
+       {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"})
     add_named(module, memory_format_type, name);
 
   Owned bases(PyTuple_Pack(1, &PyTuple_Type));

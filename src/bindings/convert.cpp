@@ -46,9 +46,12 @@ bool tensor_to_number(PyObject* object, IValue* out) {
   if (!is_tensor(object)) return false;
   const Tensor t = tensor_of(object);
   if (t.numel() != 1 || t.rank() != 0) return false;
-  if (t.dtype() == DType::kBool) *out = IValue(t.item_int() != 0);
-  else if (is_floating(t.dtype())) *out = IValue(t.item_double());
-  else *out = IValue(t.item_int());
+  if (t.dtype() == DType::kBool)
+    *out = IValue(t.item_int() != 0);
+  else if (is_floating(t.dtype()))
+    *out = IValue(t.item_double());
+  else
+    *out = IValue(t.item_int());
   return true;
 }
 
@@ -58,14 +61,16 @@ bool int_to_ivalue(PyObject* object, IValue* out) {
     int overflow = 0;
     const long long x = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow)
-      throw_error(ErrorKind::kRuntime, "Overflow when unpacking long: the int does not fit 64 bits");
+      throw_error(ErrorKind::kRuntime,
+                  "Overflow when unpacking long: the int does not fit 64 bits");
     *out = IValue(static_cast<int64_t>(x));
     return true;
   }
   if (PyFloat_Check(object) || PyUnicode_Check(object)) return false;
   IValue number;
   if (is_tensor(object)) {
-    if (is_floating(tensor_of(object).dtype()) || tensor_of(object).dtype() == DType::kBool) return false;
+    if (is_floating(tensor_of(object).dtype()) || tensor_of(object).dtype() == DType::kBool)
+      return false;
     return tensor_to_number(object, out);
   }
   if (numpy_to_ivalue(object, &number)) {
@@ -100,7 +105,8 @@ bool list_to_ivalue(PyObject* object, const Type& element, IValue* out) {
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
   std::vector<IValue> items(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
-    if (!try_to_ivalue(PySequence_Fast_GET_ITEM(fast.get(), i), element, &items[static_cast<size_t>(i)]))
+    if (!try_to_ivalue(PySequence_Fast_GET_ITEM(fast.get(), i), element,
+                       &items[static_cast<size_t>(i)]))
       return false;
   *out = IValue::list(std::move(items));
   return true;
@@ -113,7 +119,8 @@ bool dict_to_ivalue(PyObject* object, const Type& type, IValue* out) {
   Py_ssize_t position = 0;
   while (PyDict_Next(object, &position, &key, &value)) {
     IValue k, v;
-    if (!try_to_ivalue(key, *type.elements()[0], &k) || !try_to_ivalue(value, *type.elements()[1], &v))
+    if (!try_to_ivalue(key, *type.elements()[0], &k) ||
+        !try_to_ivalue(value, *type.elements()[1], &v))
       return false;
     dict->set(k, std::move(v));
   }
@@ -127,7 +134,8 @@ bool tuple_to_ivalue(PyObject* object, const Type& type, IValue* out) {
   if (static_cast<size_t>(PyTuple_GET_SIZE(object)) != n) return false;
   std::vector<IValue> items(n);
   for (size_t i = 0; i < n; ++i)
-    if (!try_to_ivalue(PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i)), *type.elements()[i], &items[i]))
+    if (!try_to_ivalue(PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i)), *type.elements()[i],
+                       &items[i]))
       return false;
   Ref<TupleNames> names;
   if (!type.fields().empty()) {
@@ -160,8 +168,8 @@ PyObject* tuple_to_python(const TupleBox& box) {
     }
     const std::string& full = box.names->type_name;
     const std::string last = full.substr(full.rfind('.') + 1);
-    python_class = checked(PyObject_CallMethod(collections.get(), "namedtuple", "sO", last.c_str(),
-                                               fields.get()));
+    python_class = checked(
+        PyObject_CallMethod(collections.get(), "namedtuple", "sO", last.c_str(), fields.get()));
   }
   return checked(PyObject_CallObject(python_class, tuple.get()));
 }
@@ -228,79 +236,87 @@ bool number_to_ivalue(PyObject* object, IValue* out) {
     *out = IValue(object == Py_True);
     return true;
   }
-  return int_to_ivalue(object, out) || tensor_to_number(object, out) || numpy_to_ivalue(object, out);
+  return int_to_ivalue(object, out) || tensor_to_number(object, out) ||
+         numpy_to_ivalue(object, out);
 }
 
 bool try_to_ivalue(PyObject* object, const Type& type, IValue* out) {
   switch (type.kind()) {
-    case TypeKind::kTensor:
-      if (!is_tensor(object)) return false;
-      *out = IValue(tensor_of(object));
-      return true;
-    case TypeKind::kOptional:
-      if (object == Py_None) {
-        *out = IValue();
-        return true;
-      }
-      return try_to_ivalue(object, *type.element(), out);
-    case TypeKind::kInt: return int_to_ivalue(object, out);
-    case TypeKind::kFloat: return float_to_ivalue(object, out);
-    case TypeKind::kNumber: return number_to_ivalue(object, out);
-    case TypeKind::kBool: {
-      if (PyBool_Check(object)) {
-        *out = IValue(object == Py_True);
-        return true;
-      }
-      IValue number;
-      if (!numpy_to_ivalue(object, &number) || !number.is_bool()) return false;
-      *out = number;
-      return true;
-    }
-    case TypeKind::kStr: {
-      if (!PyUnicode_Check(object)) return false;
-      Py_ssize_t size = 0;
-      const char* chars = PyUnicode_AsUTF8AndSize(object, &size);
-      if (!chars) throw PythonError();
-      *out = IValue(std::string(chars, static_cast<size_t>(size)));
-      return true;
-    }
-    case TypeKind::kNone:
-      if (object != Py_None) return false;
+  case TypeKind::kTensor:
+    if (!is_tensor(object)) return false;
+    *out = IValue(tensor_of(object));
+    return true;
+  case TypeKind::kOptional:
+    if (object == Py_None) {
       *out = IValue();
       return true;
-    case TypeKind::kDType: {
-      DType dtype;
-      if (!dtype_from(object, &dtype)) return false;
-      *out = IValue(dtype);
+    }
+    return try_to_ivalue(object, *type.element(), out);
+  case TypeKind::kInt:
+    return int_to_ivalue(object, out);
+  case TypeKind::kFloat:
+    return float_to_ivalue(object, out);
+  case TypeKind::kNumber:
+    return number_to_ivalue(object, out);
+  case TypeKind::kBool: {
+    if (PyBool_Check(object)) {
+      *out = IValue(object == Py_True);
       return true;
     }
-    case TypeKind::kDevice:
-      if (!check_cpu_device(object)) return false;
-      *out = IValue("cpu");
-      return true;
-    case TypeKind::kLayout:
-      if (!is_layout(object)) return false;
-      check_layout(object);
-      *out = IValue("strided");
-      return true;
-    case TypeKind::kGenerator:
-      return converters().generator_from_python && converters().generator_from_python(object, out);
-    case TypeKind::kList: return list_to_ivalue(object, *type.element(), out);
-    case TypeKind::kDict: return dict_to_ivalue(object, type, out);
-    case TypeKind::kTuple: return tuple_to_ivalue(object, type, out);
-    case TypeKind::kFuture:
-      return converters().future_from_python &&
-             converters().future_from_python(object, type.element().get(), out);
-    case TypeKind::kClass:
-      return converters().class_from_python && converters().class_from_python(object, type, out);
-    case TypeKind::kPyObject:
-      *out = IValue(Ref<ObjectBase>(make_ref<PyObjectBox>(object)));
-      return true;
-    case TypeKind::kAny:
-    case TypeKind::kVar:
-      *out = infer_ivalue(object);
-      return true;
-    case TypeKind::kFunction: return false;
+    IValue number;
+    if (!numpy_to_ivalue(object, &number) || !number.is_bool()) return false;
+    *out = number;
+    return true;
+  }
+  case TypeKind::kStr: {
+    if (!PyUnicode_Check(object)) return false;
+    Py_ssize_t size = 0;
+    const char* chars = PyUnicode_AsUTF8AndSize(object, &size);
+    if (!chars) throw PythonError();
+    *out = IValue(std::string(chars, static_cast<size_t>(size)));
+    return true;
+  }
+  case TypeKind::kNone:
+    if (object != Py_None) return false;
+    *out = IValue();
+    return true;
+  case TypeKind::kDType: {
+    DType dtype;
+    if (!dtype_from(object, &dtype)) return false;
+    *out = IValue(dtype);
+    return true;
+  }
+  case TypeKind::kDevice:
+    if (!check_cpu_device(object)) return false;
+    *out = IValue("cpu");
+    return true;
+  case TypeKind::kLayout:
+    if (!is_layout(object)) return false;
+    check_layout(object);
+    *out = IValue("strided");
+    return true;
+  case TypeKind::kGenerator:
+    return converters().generator_from_python && converters().generator_from_python(object, out);
+  case TypeKind::kList:
+    return list_to_ivalue(object, *type.element(), out);
+  case TypeKind::kDict:
+    return dict_to_ivalue(object, type, out);
+  case TypeKind::kTuple:
+    return tuple_to_ivalue(object, type, out);
+  case TypeKind::kFuture:
+    return converters().future_from_python &&
+           converters().future_from_python(object, type.element().get(), out);
+  case TypeKind::kClass:
+    return converters().class_from_python && converters().class_from_python(object, type, out);
+  case TypeKind::kPyObject:
+    *out = IValue(Ref<ObjectBase>(make_ref<PyObjectBox>(object)));
+    return true;
+  case TypeKind::kAny:
+  case TypeKind::kVar:
+    *out = infer_ivalue(object);
+    return true;
+  case TypeKind::kFunction:
+    return false;
   }
   return false;
 }
@@ -365,24 +381,35 @@ PyObject* to_python(IValue&& value) {
 
 PyObject* to_python(const IValue& value) {
   switch (value.tag()) {
-    case IValue::Tag::kNone: return Py_NewRef(Py_None);
-    case IValue::Tag::kBool: return PyBool_FromLong(value.to_bool());
-    case IValue::Tag::kInt: return checked(PyLong_FromLongLong(value.to_int()));
-    case IValue::Tag::kFloat: return checked(PyFloat_FromDouble(value.to_double()));
-    case IValue::Tag::kDType: return Py_NewRef(dtype_object(value.to_dtype()));
-    case IValue::Tag::kTensor: return wrap(value.to_tensor());
-    case IValue::Tag::kString:
-      return checked(PyUnicode_DecodeUTF8(value.to_string().data(),
-                                          static_cast<Py_ssize_t>(value.to_string().size()), nullptr));
-    case IValue::Tag::kList: return list_to_python(value.items());
-    case IValue::Tag::kTuple: return tuple_to_python(*value.tuple());
-    case IValue::Tag::kDict: return dict_to_python(*value.dict());
-    case IValue::Tag::kFuture:
-      PRONG_ASSERT(converters().future_to_python, "a future came to Python before its type was set up");
-      return checked(converters().future_to_python(Ref<Future>(value.future())));
-    case IValue::Tag::kObject: return object_to_python(value.object());
-    case IValue::Tag::kMeta:
-      throw_error(ErrorKind::kInternal, "an abstract tensor has no Python object");
+  case IValue::Tag::kNone:
+    return Py_NewRef(Py_None);
+  case IValue::Tag::kBool:
+    return PyBool_FromLong(value.to_bool());
+  case IValue::Tag::kInt:
+    return checked(PyLong_FromLongLong(value.to_int()));
+  case IValue::Tag::kFloat:
+    return checked(PyFloat_FromDouble(value.to_double()));
+  case IValue::Tag::kDType:
+    return Py_NewRef(dtype_object(value.to_dtype()));
+  case IValue::Tag::kTensor:
+    return wrap(value.to_tensor());
+  case IValue::Tag::kString:
+    return checked(PyUnicode_DecodeUTF8(
+        value.to_string().data(), static_cast<Py_ssize_t>(value.to_string().size()), nullptr));
+  case IValue::Tag::kList:
+    return list_to_python(value.items());
+  case IValue::Tag::kTuple:
+    return tuple_to_python(*value.tuple());
+  case IValue::Tag::kDict:
+    return dict_to_python(*value.dict());
+  case IValue::Tag::kFuture:
+    PRONG_ASSERT(converters().future_to_python,
+                 "a future came to Python before its type was set up");
+    return checked(converters().future_to_python(Ref<Future>(value.future())));
+  case IValue::Tag::kObject:
+    return object_to_python(value.object());
+  case IValue::Tag::kMeta:
+    throw_error(ErrorKind::kInternal, "an abstract tensor has no Python object");
   }
   return nullptr;
 }

@@ -11,8 +11,9 @@
 
 namespace prong::python {
 
-// Converts to `type`; throws kType "expected a value of type 'int', got 'str'" when it does not fit.
-// A tensor never becomes a number here unless it has one element and the type asks for a number.
+// Converts to `type`; throws kType "expected a value of type 'int', got 'str'" when it does not
+// fit. A tensor never becomes a number here unless it has one element and the type asks for a
+// number.
 IValue to_ivalue(PyObject* object, const TypePtr& type);
 // The same, asking whether it fits: false leaves `out` alone. Still throws if user code (an
 // __index__, an iterator) throws.

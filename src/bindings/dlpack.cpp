@@ -1,4 +1,5 @@
-// DLPack: tensors of other libraries and ours over the same memory. The structs are the public ABI of DLPack 1.0.
+// DLPack: tensors of other libraries and ours over the same memory. The structs are the public ABI
+// of DLPack 1.0.
 #include <cstring>
 
 #include "bindings/tensor_data.h"
@@ -46,8 +47,11 @@ void fill_in(DlTensor* out, Exported* held) {
   out->device_type = kCpu;
   out->device_id = 0;
   out->ndim = static_cast<int32_t>(t.rank());
-  out->code = d == DType::kBool ? kBool : d == DType::kUInt8 ? kUInt : d == DType::kBFloat16 ? kBfloat
-              : is_floating(d) ? kFloat : kInt;
+  out->code = d == DType::kBool       ? kBool
+              : d == DType::kUInt8    ? kUInt
+              : d == DType::kBFloat16 ? kBfloat
+              : is_floating(d)        ? kFloat
+                                      : kInt;
   out->bits = static_cast<uint8_t>(8 * t.item_bytes());
   out->lanes = 1;
   out->shape = held->shape.data();
@@ -88,7 +92,8 @@ DType dtype_from(const DlTensor& t) {
     if (t.code == kFloat && bits == 32) return DType::kFloat32;
     if (t.code == kFloat && bits == 64) return DType::kFloat64;
   }
-  throw_error(ErrorKind::kType, cat("from_dlpack: prong has no dtype for code ", t.code, " with ", bits, " bits"));
+  throw_error(ErrorKind::kType,
+              cat("from_dlpack: prong has no dtype for code ", t.code, " with ", bits, " bits"));
 }
 
 template <class M>
@@ -112,13 +117,14 @@ Tensor import_from(PyObject* capsule, const char* name, const char* used_name) {
   for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
   checked(PyCapsule_SetName(capsule, used_name));
   const size_t bytes = numel == 0 ? 0 : static_cast<size_t>(last + 1) * size_of(dtype);
-  auto storage = make_ref<Storage>(static_cast<char*>(t.data) + t.byte_offset, bytes,
-                                   [](void* context) {
-                                     auto* self = static_cast<M*>(context);
-                                     WithGil gil;  // the owner may be Python's
-                                     if (gil.is_held() && self->deleter) self->deleter(self);
-                                   },
-                                   managed);
+  auto storage = make_ref<Storage>(
+      static_cast<char*>(t.data) + t.byte_offset, bytes,
+      [](void* context) {
+        auto* self = static_cast<M*>(context);
+        WithGil gil;  // the owner may be Python's
+        if (gil.is_held() && self->deleter) self->deleter(self);
+      },
+      managed);
   return Tensor::view_of(std::move(storage), 0, sizes, strides, dtype);
 }
 
@@ -127,16 +133,19 @@ Tensor import_from(PyObject* capsule, const char* name, const char* used_name) {
 PyObject* to_dlpack(const Tensor& t, bool versioned) {
   PRONG_CHECK(!t.requires_grad(), kBuffer,
               "Can't export tensors that require gradient, use tensor.detach()");
-  return versioned ? export_as<ManagedVersioned>(t, "dltensor_versioned") : export_as<Managed>(t, "dltensor");
+  return versioned ? export_as<ManagedVersioned>(t, "dltensor_versioned")
+                   : export_as<Managed>(t, "dltensor");
 }
 
 Tensor from_dlpack(PyObject* capsule) {
   PRONG_CHECK(PyCapsule_CheckExact(capsule), kType, "from_dlpack: expected a DLPack capsule");
   if (PyCapsule_IsValid(capsule, "dltensor_versioned"))
     return import_from<ManagedVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
-  if (PyCapsule_IsValid(capsule, "dltensor")) return import_from<Managed>(capsule, "dltensor", "used_dltensor");
+  if (PyCapsule_IsValid(capsule, "dltensor"))
+    return import_from<Managed>(capsule, "dltensor", "used_dltensor");
   throw_error(ErrorKind::kRuntime,
-              "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, "
+              "from_dlpack received an invalid capsule. Note that DLTensor capsules can be "
+              "consumed only once, "
               "so you might have already constructed a tensor from it once.");
 }
 

@@ -72,23 +72,38 @@ void PythonError::restore() const {
 
 PyObject* exception_type(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kType: return PyExc_TypeError;
-    case ErrorKind::kValue: return PyExc_ValueError;
-    case ErrorKind::kIndex: return PyExc_IndexError;
-    case ErrorKind::kKey: return PyExc_KeyError;
-    case ErrorKind::kAttribute: return PyExc_AttributeError;
-    case ErrorKind::kNotImplemented: return PyExc_NotImplementedError;
-    case ErrorKind::kAssertion: return PyExc_AssertionError;
-    case ErrorKind::kZeroDivision: return PyExc_ZeroDivisionError;
-    case ErrorKind::kOverflow: return PyExc_OverflowError;
-    case ErrorKind::kOutOfMemory: return out_of_memory_error;
-    case ErrorKind::kFileNotFound: return PyExc_FileNotFoundError;
-    case ErrorKind::kOs: return PyExc_OSError;
-    case ErrorKind::kImport: return PyExc_ImportError;
-    case ErrorKind::kBuffer: return PyExc_BufferError;
-    case ErrorKind::kRuntime:
-    case ErrorKind::kUnsupported:
-    case ErrorKind::kInternal: return PyExc_RuntimeError;
+  case ErrorKind::kType:
+    return PyExc_TypeError;
+  case ErrorKind::kValue:
+    return PyExc_ValueError;
+  case ErrorKind::kIndex:
+    return PyExc_IndexError;
+  case ErrorKind::kKey:
+    return PyExc_KeyError;
+  case ErrorKind::kAttribute:
+    return PyExc_AttributeError;
+  case ErrorKind::kNotImplemented:
+    return PyExc_NotImplementedError;
+  case ErrorKind::kAssertion:
+    return PyExc_AssertionError;
+  case ErrorKind::kZeroDivision:
+    return PyExc_ZeroDivisionError;
+  case ErrorKind::kOverflow:
+    return PyExc_OverflowError;
+  case ErrorKind::kOutOfMemory:
+    return out_of_memory_error;
+  case ErrorKind::kFileNotFound:
+    return PyExc_FileNotFoundError;
+  case ErrorKind::kOs:
+    return PyExc_OSError;
+  case ErrorKind::kImport:
+    return PyExc_ImportError;
+  case ErrorKind::kBuffer:
+    return PyExc_BufferError;
+  case ErrorKind::kRuntime:
+  case ErrorKind::kUnsupported:
+  case ErrorKind::kInternal:
+    return PyExc_RuntimeError;
   }
   return PyExc_RuntimeError;
 }
@@ -127,8 +142,7 @@ PyObject* exception_instance(const std::exception_ptr& error) noexcept {
 
 void init_errors(PyObject* module) {
   Owned bases(PyTuple_Pack(2, PyExc_RuntimeError, PyExc_MemoryError));
-  out_of_memory_error =
-      checked(PyErr_NewException("prong.OutOfMemoryError", bases.get(), nullptr));
+  out_of_memory_error = checked(PyErr_NewException("prong.OutOfMemoryError", bases.get(), nullptr));
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
   nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {

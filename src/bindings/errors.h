@@ -14,11 +14,11 @@ namespace prong::python {
 // more than once, on any thread.
 class PythonError final : public std::exception {
  public:
-  PythonError();                           // takes over the error that is set; the GIL is held
-  explicit PythonError(PyObject* raised);  // an exception instance, borrowed
+  PythonError();                               // takes over the error that is set; the GIL is held
+  explicit PythonError(PyObject* raised);      // an exception instance, borrowed
   const char* what() const noexcept override;  // "ValueError: text"
-  void restore() const;                    // sets it again; the GIL is held
-  PyObject* value() const;                 // the instance, borrowed
+  void restore() const;                        // sets it again; the GIL is held
+  PyObject* value() const;                     // the instance, borrowed
 
  private:
   struct Held;

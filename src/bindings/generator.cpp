@@ -40,7 +40,8 @@ uint64_t seed_from(nb::handle seed) {
   if (overflow < 0 || PyErr_Occurred()) {
     PyErr_Clear();
     throw_error(ErrorKind::kRuntime,
-                "Overflow when unpacking long: the seed must be in [-0x8000_0000_0000_0000, 0xffff_ffff_ffff_ffff]");
+                "Overflow when unpacking long: the seed must be in [-0x8000_0000_0000_0000, "
+                "0xffff_ffff_ffff_ffff]");
   }
   return large;
 }
@@ -49,28 +50,31 @@ uint64_t seed_from(nb::handle seed) {
 
 void bind_generator(nb::module_& m) {
   nb::class_<Handle>(m, "Generator")
-      .def("__init__",
-           [](Handle* self, nb::handle device) {
-             if (!device.is_none() && !check_cpu_device(device.ptr()))
-               throw_error(ErrorKind::kType, "Generator(): argument 'device' must be torch.device");
-             new (self) Handle{make_ref<Generator>()};
-           },
-           nb::arg("device") = nb::none())
-      .def("manual_seed",
-           [](nb::handle self, nb::handle seed) {
-             nb::cast<Handle&>(self).generator->manual_seed(seed_from(seed));
-             return nb::borrow(self);
-           },
-           nb::arg("seed"))
+      .def(
+          "__init__",
+          [](Handle* self, nb::handle device) {
+            if (!device.is_none() && !check_cpu_device(device.ptr()))
+              throw_error(ErrorKind::kType, "Generator(): argument 'device' must be torch.device");
+            new (self) Handle{make_ref<Generator>()};
+          },
+          nb::arg("device") = nb::none())
+      .def(
+          "manual_seed",
+          [](nb::handle self, nb::handle seed) {
+            nb::cast<Handle&>(self).generator->manual_seed(seed_from(seed));
+            return nb::borrow(self);
+          },
+          nb::arg("seed"))
       .def("seed", [](Handle& self) { return self.generator->seed(); })
       .def("initial_seed", [](Handle& self) { return self.generator->initial_seed(); })
       .def("get_state", [](Handle& self) { return self.generator->state(); })
-      .def("set_state",
-           [](nb::handle self, const Tensor& state) {
-             nb::cast<Handle&>(self).generator->set_state(state);
-             return nb::borrow(self);
-           },
-           nb::arg("new_state"))
+      .def(
+          "set_state",
+          [](nb::handle self, const Tensor& state) {
+            nb::cast<Handle&>(self).generator->set_state(state);
+            return nb::borrow(self);
+          },
+          nb::arg("new_state"))
       .def("clone_state", [](Handle& self) { return Handle{self.generator->clone()}; })
       .def("__getstate__", [](Handle& self) { return self.generator->state(); })
       .def("__setstate__",

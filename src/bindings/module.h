@@ -5,7 +5,8 @@
 
 namespace prong::python {
 
-void bind_settings(nanobind::module_& m);  // threads, grad mode, default dtype, print options, interrupts, exit
+void bind_settings(
+    nanobind::module_& m);  // threads, grad mode, default dtype, print options, interrupts, exit
 void bind_registry(nanobind::module_& m);  // the ops as data: for tests, stubs and docs
 void bind_dtype_rules(nanobind::module_& m);
 void bind_generator(nanobind::module_& m);

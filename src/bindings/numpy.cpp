@@ -1,5 +1,5 @@
-// NumPy arrays and tensors over the same memory, both ways, through Python's buffer protocol: no NumPy
-// headers, and NumPy is imported only when an array is asked for.
+// NumPy arrays and tensors over the same memory, both ways, through Python's buffer protocol: no
+// NumPy headers, and NumPy is imported only when an array is asked for.
 #include <cstring>
 #include <memory>
 
@@ -14,23 +14,32 @@ namespace {
 // ── a tensor's memory as a buffer ──
 
 struct BufferObject {
-  PyObject_HEAD
-  TensorImpl* impl;  // owned
+  PyObject_HEAD TensorImpl* impl;  // owned
 };
 PyTypeObject* buffer_type = nullptr;
 
 const char* format_of(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return "?";
-    case DType::kUInt8: return "B";
-    case DType::kInt8: return "b";
-    case DType::kInt16: return "h";
-    case DType::kInt32: return "i";
-    case DType::kInt64: return "q";
-    case DType::kFloat16: return "e";
-    case DType::kFloat32: return "f";
-    case DType::kFloat64: return "d";
-    case DType::kBFloat16: break;
+  case DType::kBool:
+    return "?";
+  case DType::kUInt8:
+    return "B";
+  case DType::kInt8:
+    return "b";
+  case DType::kInt16:
+    return "h";
+  case DType::kInt32:
+    return "i";
+  case DType::kInt64:
+    return "q";
+  case DType::kFloat16:
+    return "e";
+  case DType::kFloat32:
+    return "f";
+  case DType::kFloat64:
+    return "d";
+  case DType::kBFloat16:
+    break;
   }
   throw_error(ErrorKind::kType, "Got unsupported ScalarType BFloat16");
 }
@@ -44,7 +53,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int) {
     auto numbers = std::make_unique<Py_ssize_t[]>(2 * rank + 1);
     for (size_t d = 0; d < rank; ++d) {
       numbers[d] = static_cast<Py_ssize_t>(impl->sizes[d]);
-      numbers[rank + d] = static_cast<Py_ssize_t>(impl->strides[d]) * static_cast<Py_ssize_t>(t.item_bytes());
+      numbers[rank + d] =
+          static_cast<Py_ssize_t>(impl->strides[d]) * static_cast<Py_ssize_t>(t.item_bytes());
     }
     view->buf = t.raw();
     view->obj = Py_NewRef(self);
@@ -60,7 +70,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int) {
     return 0;
   });
 }
-void release_buffer(PyObject*, Py_buffer* view) { delete[] static_cast<Py_ssize_t*>(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) {
+  delete[] static_cast<Py_ssize_t*>(view->internal);
+}
 
 void buffer_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
@@ -90,32 +102,51 @@ DType dtype_from_format(const Py_buffer& view) {
   const char* f = view.format ? view.format : "B";
   const bool is_swapped = *f == '>' || *f == '!';
   if (*f == '@' || *f == '=' || *f == '<' || *f == '>' || *f == '!') ++f;
-  PRONG_CHECK(!is_swapped || view.itemsize == 1, kValue,
-              "given numpy array has byte order different from the native byte order. Conversion between "
-              "byte orders is currently not supported.");
+  PRONG_CHECK(
+      !is_swapped || view.itemsize == 1, kValue,
+      "given numpy array has byte order different from the native byte order. Conversion between "
+      "byte orders is currently not supported.");
   const size_t n = static_cast<size_t>(view.itemsize);
   if (f[0] && !f[1]) {
     switch (*f) {
-      case '?': return DType::kBool;
-      case 'e': return DType::kFloat16;
-      case 'f': return DType::kFloat32;
-      case 'd': return DType::kFloat64;
-      case 'b': case 'h': case 'i': case 'l': case 'q': case 'n':
-        return n == 1 ? DType::kInt8 : n == 2 ? DType::kInt16 : n == 4 ? DType::kInt32 : DType::kInt64;
-      case 'B': return DType::kUInt8;
-      default: break;
+    case '?':
+      return DType::kBool;
+    case 'e':
+      return DType::kFloat16;
+    case 'f':
+      return DType::kFloat32;
+    case 'd':
+      return DType::kFloat64;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+      return n == 1   ? DType::kInt8
+             : n == 2 ? DType::kInt16
+             : n == 4 ? DType::kInt32
+                      : DType::kInt64;
+    case 'B':
+      return DType::kUInt8;
+    default:
+      break;
     }
   }
-  throw_error(ErrorKind::kType, cat("can't convert np.ndarray of format '", f, "'. The only supported types are: "
-                                    "float64, float32, float16, int64, int32, int16, int8, uint8, and bool."));
+  throw_error(ErrorKind::kType,
+              cat("can't convert np.ndarray of format '", f,
+                  "'. The only supported types are: "
+                  "float64, float32, float16, int64, int32, int16, int8, uint8, and bool."));
 }
 
 void warn_read_only(const char* what) {
-  if (PyErr_WarnFormat(PyExc_UserWarning, 1,
-                       "The given %s is not writable, and PyTorch does not support non-writable tensors. "
-                       "This means writing to this tensor will result in undefined behavior. You may want to copy "
-                       "the %s to protect its data or make it writable before converting it to a tensor.",
-                       what, what) < 0)
+  if (PyErr_WarnFormat(
+          PyExc_UserWarning, 1,
+          "The given %s is not writable, and PyTorch does not support non-writable tensors. "
+          "This means writing to this tensor will result in undefined behavior. You may want to "
+          "copy "
+          "the %s to protect its data or make it writable before converting it to a tensor.",
+          what, what) < 0)
     throw PythonError();
 }
 
@@ -156,11 +187,14 @@ Tensor from_buffer_object(PyObject* array) {
   for (int d = 0; d < view->ndim; ++d) {
     const int64_t stride = view->strides[d];
     PRONG_CHECK(stride >= 0, kValue,
-                "At least one stride in the given numpy array is negative, and tensors with negative strides are "
-                "not currently supported. (You can probably work around this by making a copy of your array "
+                "At least one stride in the given numpy array is negative, and tensors with "
+                "negative strides are "
+                "not currently supported. (You can probably work around this by making a copy of "
+                "your array "
                 " with array.copy().) ");
     PRONG_CHECK(stride % item == 0, kValue,
-                "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                "given numpy array strides not a multiple of the element byte size. Copy the numpy "
+                "array to "
                 "reallocate the memory.");
     sizes.push_back(view->shape[d]);
     strides.push_back(stride / item);
@@ -177,7 +211,8 @@ Tensor from_buffer_object(PyObject* array) {
 
 PyObject* to_numpy(const Tensor& t) {
   format_of(t.dtype());
-  if (!buffer_type) buffer_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&buffer_spec)));
+  if (!buffer_type)
+    buffer_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&buffer_spec)));
   static PyObject* asarray = nullptr;
   if (!asarray) {
     Owned numpy(checked(PyImport_ImportModule("numpy")));

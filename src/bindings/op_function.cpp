@@ -21,7 +21,8 @@ namespace {
 // ── groups ──
 
 std::unordered_map<std::string_view, OpGroup*>& groups() {
-  static auto* map = new std::unordered_map<std::string_view, OpGroup*>();  // as long as the process
+  static auto* map =
+      new std::unordered_map<std::string_view, OpGroup*>();  // as long as the process
   return *map;
 }
 
@@ -39,10 +40,13 @@ int64_t elements_in(const IValue& v) {
 
 bool is_tiny(const OpDef& op, std::span<const IValue> args) {
   switch (op.family()) {
-    case Family::kView:
-    case Family::kHost: return true;
-    case Family::kFactory: return false;
-    default: break;
+  case Family::kView:
+  case Family::kHost:
+    return true;
+  case Family::kFactory:
+    return false;
+  default:
+    break;
   }
   int64_t n = 0;
   for (const IValue& arg : args) n += elements_in(arg);
@@ -115,8 +119,7 @@ std::string given_types(const PythonCall& call) {
 // ── the Python objects ──
 
 struct OpFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   OpGroup* group;
   PyObject* module;  // str
 };
@@ -162,7 +165,8 @@ PyObject* function_name(PyObject* self, void*) {
 PyObject* function_module(PyObject* self, void*) { return Py_NewRef(as_function(self)->module); }
 PyObject* function_qualname(PyObject* self, void*) {
   const char* name = as_function(self)->group->name.c_str();
-  return Py_TYPE(self) == method_type ? PyUnicode_FromFormat("Tensor.%s", name) : PyUnicode_FromString(name);
+  return Py_TYPE(self) == method_type ? PyUnicode_FromFormat("Tensor.%s", name)
+                                      : PyUnicode_FromString(name);
 }
 PyObject* function_doc(PyObject* self, void*) {
   std::string text;
@@ -202,7 +206,8 @@ PyType_Slot method_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_
                               {0, nullptr}};
 constexpr unsigned kFunctionFlags =
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-PyType_Spec function_spec = {"prong.OpFunction", sizeof(OpFunction), 0, kFunctionFlags, function_slots};
+PyType_Spec function_spec = {"prong.OpFunction", sizeof(OpFunction), 0, kFunctionFlags,
+                             function_slots};
 PyType_Spec method_spec = {"prong.OpMethod", sizeof(OpFunction), 0,
                            kFunctionFlags | Py_TPFLAGS_METHOD_DESCRIPTOR, method_slots};
 
@@ -243,7 +248,8 @@ void add_spellings(OpGroup& group, const char* name, const Places& places) {
   if (where.function || where.nn_functional) {
     Owned function(make_function(group, function_type, where.function ? places.prong : places.nn));
     if (where.function) checked(PyDict_SetItemString(places.functions, name, function.get()));
-    if (where.nn_functional) checked(PyDict_SetItemString(places.nn_functional, name, function.get()));
+    if (where.nn_functional)
+      checked(PyDict_SetItemString(places.nn_functional, name, function.get()));
   }
   // What the type defines itself (size, to, __getitem__ ...) does more than the op of that name.
   if (PyDict_GetItemString(tensor_type->tp_dict, name)) return;
@@ -257,7 +263,8 @@ void add_spellings(OpGroup& group, const char* name, const Places& places) {
 
 }  // namespace
 
-PyObject* call_group(OpGroup& group, PyObject* self, PyObject* const* args, size_t count, PyObject* kwnames) {
+PyObject* call_group(OpGroup& group, PyObject* self, PyObject* const* args, size_t count,
+                     PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     const PythonCall call{self, args, count, kwnames};
     ArgumentBuffer arguments;
@@ -304,7 +311,8 @@ IValue run_named(const char* op_name, std::span<const IValue> args) {
   if (args.size() == schema.size()) return run_op(op, args);
   std::vector<IValue> all(args.begin(), args.end());
   for (size_t i = args.size(); i < schema.size(); ++i) {
-    PRONG_ASSERT(schema[i].has_default, op_name, " was called without its argument ", schema[i].name);
+    PRONG_ASSERT(schema[i].has_default, op_name, " was called without its argument ",
+                 schema[i].name);
     all.push_back(schema[i].default_value);
   }
   return run_op(op, all);
@@ -331,7 +339,8 @@ void init_op_functions(PyObject* module) {
   for (const auto& [name, group] : groups()) {
     add_spellings(*group, group->name.c_str(), places);
     for (const Signature& s : group->signatures)
-      for (const std::string& alias : s.op->spelling().aliases) add_spellings(*group, alias.c_str(), places);
+      for (const std::string& alias : s.op->spelling().aliases)
+        add_spellings(*group, alias.c_str(), places);
   }
   PyType_Modified(tensor_type);
   checked(PyModule_AddObjectRef(module, "functions", functions.get()));

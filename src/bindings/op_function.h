@@ -14,10 +14,10 @@ namespace prong::python {
 
 // One argument of a schema, prepared for matching.
 struct ArgumentSpec {
-  PyObject* name;        // interned
-  PyObject* alias;       // interned, or null: NumPy's spelling (axis for dim) that PyTorch also takes
-  const Type* type;      // without Optional
-  bool is_optional;      // None is taken
+  PyObject* name;    // interned
+  PyObject* alias;   // interned, or null: NumPy's spelling (axis for dim) that PyTorch also takes
+  const Type* type;  // without Optional
+  bool is_optional;  // None is taken
   bool is_keyword_only;
   bool has_default;
   int fixed_list_size;
@@ -28,9 +28,9 @@ struct Signature {
   const OpDef* op;
   std::vector<ArgumentSpec> arguments;
   int num_positional;
-  int self_index;             // which argument a method's object is
-  bool has_two_tensors;       // then a Python number may stand for one of them
-  int varargs_function;       // the argument that takes the rest of the positional ones, -1: none
+  int self_index;        // which argument a method's object is
+  bool has_two_tensors;  // then a Python number may stand for one of them
+  int varargs_function;  // the argument that takes the rest of the positional ones, -1: none
   int varargs_method;
   PyTypeObject* result_type = nullptr;  // of named results, made on first use
 };
@@ -41,7 +41,8 @@ struct OpGroup {
   std::vector<Signature> signatures;
 };
 
-// Calls the group: `self` null for a function. `args` and the values of `kwnames` lie as in vectorcall.
+// Calls the group: `self` null for a function. `args` and the values of `kwnames` lie as in
+// vectorcall.
 PyObject* call_group(OpGroup& group, PyObject* self, PyObject* const* args, size_t count,
                      PyObject* kwnames);
 

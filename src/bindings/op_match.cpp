@@ -12,7 +12,8 @@ namespace prong::python {
 namespace {
 
 struct ExtraNames {
-  PyObject *out, *requires_grad, *device, *layout, *pin_memory, *memory_format, *non_blocking, *names;
+  PyObject *out, *requires_grad, *device, *layout, *pin_memory, *memory_format, *non_blocking,
+      *names;
 } extra_names;
 
 PyObject* interned(const char* text) { return checked(PyUnicode_InternFromString(text)); }
@@ -22,7 +23,8 @@ bool is_name(PyObject* given, PyObject* name) {
 }
 
 [[noreturn]] void throw_extra(const Signature& s, const char* what) {
-  throw_error(ErrorKind::kNotImplemented, cat(s.op->base_name(), "(): prong has no ", what, " yet"));
+  throw_error(ErrorKind::kNotImplemented,
+              cat(s.op->base_name(), "(): prong has no ", what, " yet"));
 }
 
 // A keyword that no argument is called by. False: unknown.
@@ -35,8 +37,10 @@ bool take_extra(const Signature& s, PyObject* name, PyObject* value, Extras* ext
   }
   if (is_name(name, extra_names.memory_format)) {
     if (value != Py_None && !is_memory_format(value))
-      throw_error(ErrorKind::kType, cat(s.op->base_name(), "(): argument 'memory_format' must be "
-                                        "torch.memory_format, not ", type_name(value)));
+      throw_error(ErrorKind::kType, cat(s.op->base_name(),
+                                        "(): argument 'memory_format' must be "
+                                        "torch.memory_format, not ",
+                                        type_name(value)));
     return is_factory || s.op->family() == Family::kCopy || s.op->family() == Family::kView;
   }
   if (!is_factory) return false;
@@ -120,7 +124,8 @@ bool convert_list(const ArgumentSpec& spec, PyObject* object, IValue* out) {
   return try_to_ivalue(object, *spec.type, out);
 }
 
-bool convert_argument(const ArgumentSpec& spec, PyObject* object, bool numbers_as_tensors, IValue* out) {
+bool convert_argument(const ArgumentSpec& spec, PyObject* object, bool numbers_as_tensors,
+                      IValue* out) {
   if (spec.type->is(TypeKind::kTensor)) {
     if (is_tensor(object)) {
       *out = IValue(tensor_of(object));
@@ -136,16 +141,21 @@ bool convert_argument(const ArgumentSpec& spec, PyObject* object, bool numbers_a
 
 std::string type_text(const ArgumentSpec& spec) {
   switch (spec.type->kind()) {
-    case TypeKind::kTensor: return "Tensor";
-    case TypeKind::kNumber: return "Number";
-    case TypeKind::kDType: return "torch.dtype";
-    case TypeKind::kDevice: return "torch.device";
-    case TypeKind::kList:
-      if (spec.type->element()->is(TypeKind::kInt)) return "tuple of ints";
-      if (spec.type->element()->is(TypeKind::kTensor)) return "tuple of Tensors";
-      if (spec.type->element()->is(TypeKind::kFloat)) return "tuple of floats";
-      return spec.type->str_();
-    default: return spec.type->str_();
+  case TypeKind::kTensor:
+    return "Tensor";
+  case TypeKind::kNumber:
+    return "Number";
+  case TypeKind::kDType:
+    return "torch.dtype";
+  case TypeKind::kDevice:
+    return "torch.device";
+  case TypeKind::kList:
+    if (spec.type->element()->is(TypeKind::kInt)) return "tuple of ints";
+    if (spec.type->element()->is(TypeKind::kTensor)) return "tuple of Tensors";
+    if (spec.type->element()->is(TypeKind::kFloat)) return "tuple of floats";
+    return spec.type->str_();
+  default:
+    return spec.type->str_();
   }
 }
 
@@ -167,11 +177,12 @@ void explain(std::string* why, const ArgumentSpec& spec, int position, PyObject*
   if (!why) return;
   const std::string where = position > 0 ? cat(" (position ", position, ")") : "";
   if (*why = explain_items(spec, where, given); !why->empty()) return;
-  *why = cat("argument '", PyUnicode_AsUTF8(spec.name), "'", where, " must be ", type_text(spec), ", not ",
-             type_name(given));
+  *why = cat("argument '", PyUnicode_AsUTF8(spec.name), "'", where, " must be ", type_text(spec),
+             ", not ", type_name(given));
 }
 
-// The positional arguments from `first` on are the items of one list: x.view(2, 3), torch.zeros(2, 3).
+// The positional arguments from `first` on are the items of one list: x.view(2, 3), torch.zeros(2,
+// 3).
 bool takes_rest(const ArgumentSpec& spec, PyObject* first) {
   if (spec.type->element()->is(TypeKind::kTensor)) return is_tensor(first);
   if (PyList_Check(first) || PyTuple_Check(first)) return false;
@@ -184,7 +195,8 @@ bool fail(std::string* why, std::string text) {
   return false;
 }
 
-bool check_keywords(const Signature& s, const PythonCall& call, uint32_t used, Extras* extras, std::string* why) {
+bool check_keywords(const Signature& s, const PythonCall& call, uint32_t used, Extras* extras,
+                    std::string* why) {
   for (size_t k = 0; k < call.keyword_count(); ++k) {
     if (used & (1u << k)) continue;
     PyObject* name = call.keyword(k);
@@ -202,8 +214,8 @@ bool check_keywords(const Signature& s, const PythonCall& call, uint32_t used, E
 bool match(const Signature& s, const PythonCall& call, bool numbers_as_tensors, ArgumentBuffer* out,
            Extras* extras, std::string* why) {
   out->clear();
-  size_t next = 0;     // the next positional argument
-  uint32_t used = 0;   // keywords taken, as bits
+  size_t next = 0;    // the next positional argument
+  uint32_t used = 0;  // keywords taken, as bits
   const int varargs = call.self ? s.varargs_method : s.varargs_function;
   const size_t keywords = call.keyword_count();
   for (size_t i = 0; i < s.arguments.size(); ++i) {
@@ -243,8 +255,9 @@ bool match(const Signature& s, const PythonCall& call, bool numbers_as_tensors, 
           out->push(IValue(DimsView()));
           continue;
         }
-        return fail(why, cat("missing 1 required ", spec.is_keyword_only ? "keyword-only" : "positional",
-                             " arguments: \"", PyUnicode_AsUTF8(spec.name), "\""));
+        return fail(why,
+                    cat("missing 1 required ", spec.is_keyword_only ? "keyword-only" : "positional",
+                        " arguments: \"", PyUnicode_AsUTF8(spec.name), "\""));
       }
       out->push(*spec.default_value);
       continue;
@@ -258,8 +271,8 @@ bool match(const Signature& s, const PythonCall& call, bool numbers_as_tensors, 
   }
   if (next < call.count) {
     const int most = s.num_positional - (call.self ? 1 : 0);
-    return fail(why, cat("takes ", most, " positional argument", most == 1 ? "" : "s", " but ", call.count,
-                         call.count == 1 ? " was" : " were", " given"));
+    return fail(why, cat("takes ", most, " positional argument", most == 1 ? "" : "s", " but ",
+                         call.count, call.count == 1 ? " was" : " were", " given"));
   }
   if (keywords == 0) [[likely]]
     return true;
@@ -300,15 +313,16 @@ Signature prepare(const OpDef& op) {
       ++positional;
       const Type& type = *s.arguments[static_cast<size_t>(i)].type;
       // A list of tensors may come last (einsum); a list of ints only alone (view, zeros).
-      if (type.is(TypeKind::kList) &&
-          ((type.element()->is(TypeKind::kInt) && s.arguments[static_cast<size_t>(i)].fixed_list_size == 0) ||
-           type.element()->is(TypeKind::kTensor)))
+      if (type.is(TypeKind::kList) && ((type.element()->is(TypeKind::kInt) &&
+                                        s.arguments[static_cast<size_t>(i)].fixed_list_size == 0) ||
+                                       type.element()->is(TypeKind::kTensor)))
         found = i;
       else
         found = -1;
     }
     if (found < 0) return -1;
-    const bool is_ints = s.arguments[static_cast<size_t>(found)].type->element()->is(TypeKind::kInt);
+    const bool is_ints =
+        s.arguments[static_cast<size_t>(found)].type->element()->is(TypeKind::kInt);
     return is_ints && positional != 1 ? -1 : found;
   };
   s.varargs_function = varargs(-1);
@@ -317,8 +331,8 @@ Signature prepare(const OpDef& op) {
 }
 
 void init_op_match() {
-  extra_names = {interned("out"),        interned("requires_grad"), interned("device"),
-                 interned("layout"),     interned("pin_memory"),    interned("memory_format"),
+  extra_names = {interned("out"),          interned("requires_grad"), interned("device"),
+                 interned("layout"),       interned("pin_memory"),    interned("memory_format"),
                  interned("non_blocking"), interned("names")};
 }
 

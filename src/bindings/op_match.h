@@ -22,7 +22,9 @@ class ArgumentBuffer {
   void clear() {
     while (size_) data()[--size_].~IValue();
   }
-  std::span<const IValue> values() const { return {const_cast<ArgumentBuffer*>(this)->data(), size_}; }
+  std::span<const IValue> values() const {
+    return {const_cast<ArgumentBuffer*>(this)->data(), size_};
+  }
   const IValue& operator[](size_t i) const { return const_cast<ArgumentBuffer*>(this)->data()[i]; }
 
  private:
@@ -31,7 +33,8 @@ class ArgumentBuffer {
   size_t size_ = 0;
 };
 
-// Keyword arguments that belong to no schema but that PyTorch's functions take; borrowed, null: not given.
+// Keyword arguments that belong to no schema but that PyTorch's functions take; borrowed, null: not
+// given.
 struct Extras {
   PyObject* out = nullptr;
   bool requires_grad = false;
@@ -42,13 +45,17 @@ struct PythonCall {
   PyObject* const* args;
   size_t count;
   PyObject* kwnames;  // null: none
-  size_t keyword_count() const { return kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0; }
-  PyObject* keyword(size_t i) const { return PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i)); }
+  size_t keyword_count() const {
+    return kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  }
+  PyObject* keyword(size_t i) const {
+    return PyTuple_GET_ITEM(kwnames, static_cast<Py_ssize_t>(i));
+  }
   PyObject* keyword_value(size_t i) const { return args[count + i]; }
 };
 
-// True, with `out` and `extras` filled, if the call fits. Else false, and why (if asked) is the text
-// of PyTorch's TypeError, without the op's name and "()".
+// True, with `out` and `extras` filled, if the call fits. Else false, and why (if asked) is the
+// text of PyTorch's TypeError, without the op's name and "()".
 bool match(const Signature& signature, const PythonCall& call, bool numbers_as_tensors,
            ArgumentBuffer* out, Extras* extras, std::string* why);
 

@@ -12,11 +12,13 @@ namespace {
 
 void store_tensor(const OpDef& op, const Tensor& result, PyObject* out) {
   if (!is_tensor(out))
-    throw_error(ErrorKind::kType, cat(op.base_name(), "(): argument 'out' must be Tensor, not ", type_name(out)));
+    throw_error(ErrorKind::kType,
+                cat(op.base_name(), "(): argument 'out' must be Tensor, not ", type_name(out)));
   const Tensor target = tensor_of(out);
   if (!can_cast(result.dtype(), target.dtype()))
-    throw_error(ErrorKind::kRuntime, cat(op.base_name(), "(): result type ", result.dtype(),
-                                         " can't be cast to the desired output type ", target.dtype()));
+    throw_error(ErrorKind::kRuntime,
+                cat(op.base_name(), "(): result type ", result.dtype(),
+                    " can't be cast to the desired output type ", target.dtype()));
   if (!(target.sizes() == result.sizes())) {
     if (target.numel() != 0 &&
         PyErr_WarnFormat(PyExc_UserWarning, 1,
@@ -35,7 +37,8 @@ PyObject* result_repr(PyObject* self) {
   const char* name = Py_TYPE(self)->tp_name;
   const char* dot = std::strrchr(name, '.');
   Owned text(PyUnicode_FromFormat("torch.return_types.%s(\n", dot ? dot + 1 : name));
-  Owned fields(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
+  Owned fields(
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
   if (!text || !fields) return nullptr;
   const Py_ssize_t n = PyTuple_GET_SIZE(self);
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -63,12 +66,13 @@ PyObject* store_out(const OpDef& op, const IValue& result, PyObject* out) {
     return Py_NewRef(out);
   }
   if (!result.is_tuple() && !result.is_list())
-    throw_error(ErrorKind::kType, cat(op.base_name(), "() got an unexpected keyword argument 'out'"));
+    throw_error(ErrorKind::kType,
+                cat(op.base_name(), "() got an unexpected keyword argument 'out'"));
   const auto& items = result.items();
   if ((!PyTuple_Check(out) && !PyList_Check(out)) ||
       static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) != items.size())
-    throw_error(ErrorKind::kType, cat(op.base_name(), "(): argument 'out' must be tuple of ", items.size(),
-                                      " Tensors, not ", type_name(out)));
+    throw_error(ErrorKind::kType, cat(op.base_name(), "(): argument 'out' must be tuple of ",
+                                      items.size(), " Tensors, not ", type_name(out)));
   for (size_t i = 0; i < items.size(); ++i)
     store_tensor(op, items[i].to_tensor(), PySequence_Fast_ITEMS(out)[i]);
   return Py_NewRef(out);
@@ -105,8 +109,9 @@ void resize(const Tensor& tensor, DimsView sizes) {
   const int64_t numel = product(sizes);
   const size_t bytes = static_cast<size_t>(impl->offset + numel) * tensor.item_bytes();
   if (bytes > impl->storage->bytes()) {
-    PRONG_CHECK(impl->storage->is_resizable(), kRuntime,
-                "Trying to resize storage that is not resizable (it belongs to NumPy or another library)");
+    PRONG_CHECK(
+        impl->storage->is_resizable(), kRuntime,
+        "Trying to resize storage that is not resizable (it belongs to NumPy or another library)");
     impl->storage->resize(bytes);
   }
   impl->sizes = Dims(sizes);

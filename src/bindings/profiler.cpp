@@ -1,4 +1,5 @@
-// Profiling from Python: a session as an object with events, averages, tables, traces and the timeline page.
+// Profiling from Python: a session as an object with events, averages, tables, traces and the
+// timeline page.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -23,8 +24,9 @@ nb::list spans_of(const profile::Session& session) {
   nb::list all;
   for (const profile::Event& e : session.events) {
     if (e.kind != profile::Event::Kind::kSpan) continue;
-    all.append(nb::make_tuple(e.name, profile::category_name(e.category), e.tid, static_cast<double>(e.start_ns) * kUs,
-                              static_cast<double>(e.end_ns) * kUs, e.task, e.detail ? e.detail : "", e.is_clipped));
+    all.append(nb::make_tuple(
+        e.name, profile::category_name(e.category), e.tid, static_cast<double>(e.start_ns) * kUs,
+        static_cast<double>(e.end_ns) * kUs, e.task, e.detail ? e.detail : "", e.is_clipped));
   }
   return all;
 }
@@ -44,8 +46,8 @@ nb::list averages_of(const profile::Session& session, bool by_detail) {
   return all;
 }
 
-std::string table_of(const profile::Session& session, const std::string& sort_by, int row_limit, int name_width,
-                     bool by_detail) {
+std::string table_of(const profile::Session& session, const std::string& sort_by, int row_limit,
+                     int name_width, bool by_detail) {
   return profile::table(profile::key_averages(session, by_detail), sort_by, row_limit, name_width);
 }
 
@@ -75,10 +77,16 @@ void bind_profiler(nb::module_& m) {
       .def("averages", &averages_of)
       .def("table", &table_of)
       .def("write_chrome_trace",
-           [](const profile::Session& s, const std::string& path) { profile::write_chrome_trace(s, path); })
-      .def("write_timeline", [](const profile::Session& s, const std::string& title,
-                                const std::string& path) { profile::write_timeline(s, title, path); })
-      .def_prop_ro("duration_us", [](const profile::Session& s) { return static_cast<double>(s.duration_ns) * kUs; });
+           [](const profile::Session& s, const std::string& path) {
+             profile::write_chrome_trace(s, path);
+           })
+      .def("write_timeline",
+           [](const profile::Session& s, const std::string& title, const std::string& path) {
+             profile::write_timeline(s, title, path);
+           })
+      .def_prop_ro("duration_us", [](const profile::Session& s) {
+        return static_cast<double>(s.duration_ns) * kUs;
+      });
   nb::class_<Span>(m, "ProfileSpan")
       .def(nb::init<const std::string&>())
       .def("begin", &Span::begin)

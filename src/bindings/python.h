@@ -8,7 +8,8 @@
 
 namespace prong::python {
 
-// A reference that is owned: released at the end of its scope. Needs the GIL wherever it is touched.
+// A reference that is owned: released at the end of its scope. Needs the GIL wherever it is
+// touched.
 class Owned {
  public:
   Owned() = default;

@@ -16,14 +16,22 @@ namespace {
 
 const char* family_name(Family f) {
   switch (f) {
-    case Family::kPointwise: return "pointwise";
-    case Family::kReduce: return "reduce";
-    case Family::kView: return "view";
-    case Family::kMatmul: return "matmul";
-    case Family::kFactory: return "factory";
-    case Family::kCopy: return "copy";
-    case Family::kOpaque: return "opaque";
-    case Family::kHost: return "host";
+  case Family::kPointwise:
+    return "pointwise";
+  case Family::kReduce:
+    return "reduce";
+  case Family::kView:
+    return "view";
+  case Family::kMatmul:
+    return "matmul";
+  case Family::kFactory:
+    return "factory";
+  case Family::kCopy:
+    return "copy";
+  case Family::kOpaque:
+    return "opaque";
+  case Family::kHost:
+    return "host";
   }
   return "";
 }
@@ -166,8 +174,9 @@ nb::object cost_of(const std::string& name, nb::args args, nb::kwargs kwargs) {
 }  // namespace
 
 void bind_registry(nb::module_& m) {
-  m.def("nn_functional_ops", [m] { return nb::borrow(m.attr("nn_functional").ptr()); },
-        "{name: function} of the ops that belong to torch.nn.functional.");
+  m.def(
+      "nn_functional_ops", [m] { return nb::borrow(m.attr("nn_functional").ptr()); },
+      "{name: function} of the ops that belong to torch.nn.functional.");
   m.def("_result_type_of", [](const std::string& op) -> nb::object {
     OpGroup* group = find_group(op);
     if (group)

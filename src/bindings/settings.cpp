@@ -1,4 +1,5 @@
-// Settings of the process and of the running task: threads, grad mode, default dtype, printing, interrupts, exit.
+// Settings of the process and of the running task: threads, grad mode, default dtype, printing,
+// interrupts, exit.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -28,8 +29,9 @@ void run_signal_handlers() {
 void set_dtype(nb::handle object) {
   DType dtype;
   if (!dtype_from(object.ptr(), &dtype) || !is_floating(dtype))
-    throw_error(ErrorKind::kType, cat("only floating-point types are supported as the default type, got ",
-                                      nb::repr(object).c_str()));
+    throw_error(ErrorKind::kType,
+                cat("only floating-point types are supported as the default type, got ",
+                    nb::repr(object).c_str()));
   set_default_dtype(dtype);
 }
 
@@ -44,8 +46,9 @@ nb::dict printing() {
   return d;
 }
 
-void set_printing(std::optional<int> precision, std::optional<double> threshold, std::optional<int> edgeitems,
-                  std::optional<int> linewidth, std::optional<std::string> profile, std::optional<bool> sci_mode) {
+void set_printing(std::optional<int> precision, std::optional<double> threshold,
+                  std::optional<int> edgeitems, std::optional<int> linewidth,
+                  std::optional<std::string> profile, std::optional<bool> sci_mode) {
   PrintOptions o = print_options();
   if (profile) o = PrintOptions::profile(*profile, o);
   if (precision) o.precision = *precision;
@@ -66,7 +69,8 @@ nb::dict memory() {
   return d;
 }
 
-// Called at exit, before Python finalizes: running tasks may finish, nothing takes the GIL afterwards.
+// Called at exit, before Python finalizes: running tasks may finish, nothing takes the GIL
+// afterwards.
 void shut_down() {
   {
     nb::gil_scoped_release released;
@@ -92,9 +96,9 @@ void bind_settings(nb::module_& m) {
   m.def("get_default_dtype", [] { return nb::borrow(dtype_object(default_dtype())); });
   m.def("set_default_dtype", &set_dtype, nb::arg("d"));
   m.def("_print_options", &printing);
-  m.def("_set_print_options", &set_printing, nb::arg("precision").none(), nb::arg("threshold").none(),
-        nb::arg("edgeitems").none(), nb::arg("linewidth").none(), nb::arg("profile").none(),
-        nb::arg("sci_mode").none());
+  m.def("_set_print_options", &set_printing, nb::arg("precision").none(),
+        nb::arg("threshold").none(), nb::arg("edgeitems").none(), nb::arg("linewidth").none(),
+        nb::arg("profile").none(), nb::arg("sci_mode").none());
   m.def("memory_stats", &memory);
   m.def("reset_peak_memory", &reset_peak_memory);
   m.def("empty_memory_cache", &empty_memory_cache);

@@ -16,9 +16,12 @@ PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(impl_
 PyObject* get_device(PyObject*, void*) { return Py_NewRef(cpu_device()); }
 PyObject* get_layout(PyObject*, void*) { return Py_NewRef(strided_layout()); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromSize_t(impl_of(self)->sizes.size()); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(size_of(impl_of(self)->dtype)); }
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromSize_t(size_of(impl_of(self)->dtype));
+}
 PyObject* get_nbytes(PyObject* self, void*) {
-  return PyLong_FromLongLong(impl_of(self)->numel * static_cast<int64_t>(size_of(impl_of(self)->dtype)));
+  return PyLong_FromLongLong(impl_of(self)->numel *
+                             static_cast<int64_t>(size_of(impl_of(self)->dtype)));
 }
 PyObject* get_version(PyObject* self, void*) {
   return PyLong_FromUnsignedLongLong(impl_of(self)->storage->version());
@@ -32,23 +35,33 @@ PyObject* get_names(PyObject* self, void*) {
     PyTuple_SET_ITEM(names, i, Py_NewRef(Py_None));
   return names;
 }
-PyObject* get_is_inference(PyObject* self, void*) { return PyBool_FromLong(impl_of(self)->is_inference); }
+PyObject* get_is_inference(PyObject* self, void*) {
+  return PyBool_FromLong(impl_of(self)->is_inference);
+}
 
-PyObject* get_requires_grad(PyObject* self, void*) { return PyBool_FromLong(impl_of(self)->requires_grad); }
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return PyBool_FromLong(impl_of(self)->requires_grad);
+}
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
     PRONG_CHECK(value && PyBool_Check(value), kRuntime, "requires_grad must be a bool");
     const bool on = value == Py_True;
     const Tensor t = tensor_of(self);
-    PRONG_CHECK(on || eager::is_leaf(t), kRuntime,
-                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
-                "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
-    if (on) require_grad(IValue(t));
-    else t.impl()->requires_grad = false;
+    PRONG_CHECK(
+        on || eager::is_leaf(t), kRuntime,
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+        "variable "
+        "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    if (on)
+      require_grad(IValue(t));
+    else
+      t.impl()->requires_grad = false;
     return 0;
   });
 }
-PyObject* get_is_leaf(PyObject* self, void*) { return PyBool_FromLong(eager::is_leaf(tensor_of(self))); }
+PyObject* get_is_leaf(PyObject* self, void*) {
+  return PyBool_FromLong(eager::is_leaf(tensor_of(self)));
+}
 PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     const std::string name = eager::grad_fn_name(tensor_of(self));
@@ -70,7 +83,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
       if (dict && PyDict_GetItemString(dict, "_grad")) PyDict_DelItemString(dict, "_grad");
       return 0;
     }
-    PRONG_CHECK(is_tensor(value), kType, "assigned grad expected to be a Tensor or None but got grad of type ",
+    PRONG_CHECK(is_tensor(value), kType,
+                "assigned grad expected to be a Tensor or None but got grad of type ",
                 type_name(value));
     PRONG_CHECK(impl_of(value)->sizes == impl_of(self)->sizes, kRuntime,
                 "assigned grad has data of a different size");

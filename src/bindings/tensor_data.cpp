@@ -22,7 +22,9 @@ bool is_array(PyObject* o) {
 // Zero-dim arrays have no length: they are numbers here.
 bool is_sequence(PyObject* o) {
   if (PyList_Check(o) || PyTuple_Check(o)) return true;
-  if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) || PyDict_Check(o) || is_tensor(o)) return false;
+  if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) || PyDict_Check(o) ||
+      is_tensor(o))
+    return false;
   if (PySequence_Size(o) >= 0) return true;
   PyErr_Clear();
   return false;
@@ -37,7 +39,8 @@ class Survey {
       if (n < 0) throw PythonError();
       shape.push_back(n);
       if (shape.size() > 64)
-        throw_error(ErrorKind::kValue, "too many dimensions 'list' (nested deeper than 64, or a cycle)");
+        throw_error(ErrorKind::kValue,
+                    "too many dimensions 'list' (nested deeper than 64, or a cycle)");
       if (n == 0) break;
       Owned first(checked(PySequence_GetItem(level, 0)));
       level = first.get();  // the sequence keeps it alive
@@ -75,15 +78,17 @@ class Survey {
     }
     if (is_tensor(data)) return join(tensor_of(data).dtype());
     if (is_array(data)) return join(from_buffer_object(data).dtype());
-    if (std::strncmp(Py_TYPE(data)->tp_name, "numpy.", 6) == 0)  // a scalar of NumPy keeps its dtype
+    if (std::strncmp(Py_TYPE(data)->tp_name, "numpy.", 6) ==
+        0)  // a scalar of NumPy keeps its dtype
       if (const auto dtype = dtype_from_name(Py_TYPE(data)->tp_name + 6)) return join(*dtype);
     if (!is_sequence(data)) {
       IValue number;
       if (!number_to_ivalue(data, &number)) {
-        if (PyComplex_Check(data)) throw_error(ErrorKind::kNotImplemented, "prong has no complex tensors yet");
-        throw_error(ErrorKind::kType, depth == 0
-                                          ? cat("Could not infer dtype of ", type_name(data))
-                                          : cat("new(): invalid data type '", type_name(data), "'"));
+        if (PyComplex_Check(data))
+          throw_error(ErrorKind::kNotImplemented, "prong has no complex tensors yet");
+        throw_error(ErrorKind::kType,
+                    depth == 0 ? cat("Could not infer dtype of ", type_name(data))
+                               : cat("new(): invalid data type '", type_name(data), "'"));
       }
       has_float_ |= number.is_float();
       has_int_ |= number.is_int();
@@ -92,10 +97,11 @@ class Survey {
     }
     Owned items(checked(PySequence_Fast(data, "expected a sequence")));
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-    if (depth >= shape.size()) throw_error(ErrorKind::kValue, cat("too many dimensions '", type_name(data), "'"));
+    if (depth >= shape.size())
+      throw_error(ErrorKind::kValue, cat("too many dimensions '", type_name(data), "'"));
     if (n != shape[depth])
-      throw_error(ErrorKind::kValue,
-                  cat("expected sequence of length ", shape[depth], " at dim ", depth, " (got ", n, ")"));
+      throw_error(ErrorKind::kValue, cat("expected sequence of length ", shape[depth], " at dim ",
+                                         depth, " (got ", n, ")"));
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
       if (depth + 1 < shape.size() && !is_sequence(item) && !is_tensor(item))
@@ -115,7 +121,8 @@ T element(PyObject* item, DType dtype) {
   }
   IValue number;
   if (!number_to_ivalue(item, &number))
-    throw_error(ErrorKind::kType, cat("cannot store '", type_name(item), "' in a tensor of dtype ", dtype));
+    throw_error(ErrorKind::kType,
+                cat("cannot store '", type_name(item), "' in a tensor of dtype ", dtype));
   if constexpr (std::is_same_v<T, bool>) {
     return number.is_float() ? number.to_double() != 0 : number.to_int() != 0;
   } else if constexpr (std::is_integral_v<T>) {
@@ -123,7 +130,8 @@ T element(PyObject* item, DType dtype) {
     const int64_t x = number.to_int();
     if (!number.is_bool() && sizeof(T) < 8 &&
         (x < int64_t{std::numeric_limits<T>::min()} || x > int64_t{std::numeric_limits<T>::max()}))
-      throw_error(ErrorKind::kRuntime, cat("value cannot be converted to type ", dtype, " without overflow"));
+      throw_error(ErrorKind::kRuntime,
+                  cat("value cannot be converted to type ", dtype, " without overflow"));
     return static_cast<T>(x);
   } else if constexpr (std::is_same_v<T, double>) {
     return number.to_double();
@@ -140,18 +148,21 @@ class Filler {
     if (is_tensor(data) || is_array(data)) {
       const Tensor source = is_tensor(data) ? tensor_of(data) : from_buffer_object(data);
       const Tensor piece = source.to(dtype_).contiguous();
-      if (!std::equal(piece.sizes().begin(), piece.sizes().end(), shape_.begin() + depth, shape_.end()))
+      if (!std::equal(piece.sizes().begin(), piece.sizes().end(), shape_.begin() + depth,
+                      shape_.end()))
         throw_error(ErrorKind::kValue,
-                    cat("expected items of shape ", DimsView(shape_.begin() + depth, shape_.end()), " at dim ", depth,
-                        " (got ", piece.sizes(), ")"));
-      std::memcpy(static_cast<void*>(at_), piece.raw(), static_cast<size_t>(piece.numel()) * sizeof(T));
+                    cat("expected items of shape ", DimsView(shape_.begin() + depth, shape_.end()),
+                        " at dim ", depth, " (got ", piece.sizes(), ")"));
+      std::memcpy(static_cast<void*>(at_), piece.raw(),
+                  static_cast<size_t>(piece.numel()) * sizeof(T));
       at_ += piece.numel();
     } else if (depth == shape_.size()) {
       *at_++ = element<T>(data, dtype_);
     } else {
       Owned items(checked(PySequence_Fast(data, "expected a sequence")));
       const Py_ssize_t n = PySequence_Fast_GET_SIZE(items.get());
-      if (n != shape_[depth]) throw_error(ErrorKind::kRuntime, "the data changed while it was read");
+      if (n != shape_[depth])
+        throw_error(ErrorKind::kRuntime, "the data changed while it was read");
       for (Py_ssize_t i = 0; i < n; ++i) fill(PySequence_Fast_GET_ITEM(items.get(), i), depth + 1);
     }
   }
@@ -167,10 +178,14 @@ PyObject* number_at(const char* at, DType dtype) {
     using T = typename decltype(tag)::type;
     T x;
     std::memcpy(static_cast<void*>(&x), at, sizeof(T));
-    if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(x);
-    else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(x);
-    else if constexpr (std::is_same_v<T, double>) return PyFloat_FromDouble(x);
-    else return PyFloat_FromDouble(static_cast<float>(x));
+    if constexpr (std::is_same_v<T, bool>)
+      return PyBool_FromLong(x);
+    else if constexpr (std::is_integral_v<T>)
+      return PyLong_FromLongLong(x);
+    else if constexpr (std::is_same_v<T, double>)
+      return PyFloat_FromDouble(x);
+    else
+      return PyFloat_FromDouble(static_cast<float>(x));
   });
 }
 
@@ -179,7 +194,8 @@ PyObject* list_of(const char* at, const Tensor& t, size_t dim) {
   const auto n = static_cast<Py_ssize_t>(t.sizes()[dim]);
   Owned list(checked(PyList_New(n)));
   const int64_t step = t.strides()[dim] * static_cast<int64_t>(t.item_bytes());
-  for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, list_of(at + i * step, t, dim + 1));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(list.get(), i, list_of(at + i * step, t, dim + 1));
   return list.release();
 }
 
@@ -191,33 +207,39 @@ struct FactoryOptions {
   bool copy = false;
 };
 
-FactoryOptions read_options(const char* function, PyObject* dtype, PyObject* device, PyObject* requires_grad) {
+FactoryOptions read_options(const char* function, PyObject* dtype, PyObject* device,
+                            PyObject* requires_grad) {
   FactoryOptions options;
   if (dtype && dtype != Py_None) {
     DType d;
     if (!dtype_from(dtype, &d))
-      throw_error(ErrorKind::kType, cat(function, "(): argument 'dtype' must be torch.dtype, not ", type_name(dtype)));
+      throw_error(ErrorKind::kType, cat(function, "(): argument 'dtype' must be torch.dtype, not ",
+                                        type_name(dtype)));
     options.dtype = d;
   }
   if (device && device != Py_None && !check_cpu_device(device))
-    throw_error(ErrorKind::kType, cat(function, "(): argument 'device' must be torch.device, not ", type_name(device)));
+    throw_error(ErrorKind::kType, cat(function, "(): argument 'device' must be torch.device, not ",
+                                      type_name(device)));
   options.requires_grad = requires_grad && PyObject_IsTrue(requires_grad) == 1;
   return options;
 }
 
 PyObject* core_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
+    static const char* names[] = {"data",          "dtype",      "device",
+                                  "requires_grad", "pin_memory", nullptr};
     PyObject *data, *dtype = nullptr, *device = nullptr, *requires_grad = nullptr, *pin = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(names), &data, &dtype,
-                                     &device, &requires_grad, &pin))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(names),
+                                     &data, &dtype, &device, &requires_grad, &pin))
       throw PythonError();
     const FactoryOptions options = read_options("tensor", dtype, device, requires_grad);
     if (is_tensor(data) &&
         PyErr_WarnEx(PyExc_UserWarning,
-                     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+                     "To copy construct from a tensor, it is recommended to use "
+                     "sourceTensor.detach().clone() "
                      "or sourceTensor.detach().clone().requires_grad_(True), rather than "
-                     "torch.tensor(sourceTensor).", 1) < 0)
+                     "torch.tensor(sourceTensor).",
+                     1) < 0)
       throw PythonError();
     Tensor t = tensor_from_data(data, options.dtype);
     if (options.requires_grad) require_grad(IValue(t));
@@ -229,8 +251,8 @@ PyObject* core_as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"data", "dtype", "device", nullptr};
     PyObject *data, *dtype = nullptr, *device = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names), &data, &dtype,
-                                     &device))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:as_tensor", const_cast<char**>(names),
+                                     &data, &dtype, &device))
       throw PythonError();
     const FactoryOptions options = read_options("as_tensor", dtype, device, nullptr);
     if (is_tensor(data)) {
@@ -260,19 +282,22 @@ PyObject* core_from_buffer(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *bytes, *dtype;
     long long offset, count;
-    if (!PyArg_ParseTuple(args, "OOLL:_from_buffer", &bytes, &dtype, &offset, &count)) throw PythonError();
+    if (!PyArg_ParseTuple(args, "OOLL:_from_buffer", &bytes, &dtype, &offset, &count))
+      throw PythonError();
     DType d;
-    PRONG_CHECK(dtype_from(dtype, &d), kType, "frombuffer(): argument 'dtype' must be torch.dtype, not ",
-                type_name(dtype));
+    PRONG_CHECK(dtype_from(dtype, &d), kType,
+                "frombuffer(): argument 'dtype' must be torch.dtype, not ", type_name(dtype));
     return wrap(from_bytes(bytes, d, offset, count));
   });
 }
 
 PyMethodDef functions[] = {
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(core_tensor)),
-     METH_VARARGS | METH_KEYWORDS, "tensor(data, *, dtype=None, device=None, requires_grad=False): a copy."},
+     METH_VARARGS | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False): a copy."},
     {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(core_as_tensor)),
-     METH_VARARGS | METH_KEYWORDS, "as_tensor(data, dtype=None, device=None): shares memory where it can."},
+     METH_VARARGS | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None): shares memory where it can."},
     {"from_numpy", core_from_numpy, METH_O, "from_numpy(array): shares the array's memory."},
     {"_from_buffer", core_from_buffer, METH_VARARGS, nullptr},
     {"_from_dlpack_capsule", core_from_dlpack_capsule, METH_O, nullptr},
@@ -303,7 +328,8 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
 PyObject* to_list(const Tensor& t) { return list_of(static_cast<const char*>(t.raw()), t, 0); }
 
 PyObject* to_number(const Tensor& t) {
-  PRONG_CHECK(t.numel() == 1, kRuntime, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+  PRONG_CHECK(t.numel() == 1, kRuntime, "a Tensor with ", t.numel(),
+              " elements cannot be converted to Scalar");
   return checked(number_at(static_cast<const char*>(t.raw()), t.dtype()));
 }
 
@@ -313,8 +339,9 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (kwargs && PyDict_Size(kwargs)) {
       PyObject* device = PyDict_GetItemString(kwargs, "device");
       if (!device || PyDict_Size(kwargs) != 1)
-        throw_error(ErrorKind::kType, "Tensor() takes sizes or one sequence or tensor; use torch.tensor(data, "
-                                      "dtype=...) for options");
+        throw_error(ErrorKind::kType,
+                    "Tensor() takes sizes or one sequence or tensor; use torch.tensor(data, "
+                    "dtype=...) for options");
       check_cpu_device(device);
     }
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -322,7 +349,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     const DType dtype = default_dtype();
     Tensor t;
     if (n == 1 && is_tensor(first)) {
-      t = tensor_of(first).as_strided(tensor_of(first).sizes(), tensor_of(first).strides(), tensor_of(first).offset());
+      t = tensor_of(first).as_strided(tensor_of(first).sizes(), tensor_of(first).strides(),
+                                      tensor_of(first).offset());
     } else if (n == 1 && Py_TYPE(first) != &PyLong_Type && is_sequence(first) &&
                std::strcmp(Py_TYPE(first)->tp_name, "prong.Size") != 0) {
       t = tensor_from_data(first, dtype);
@@ -330,7 +358,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       PyObject* sizes = n == 1 && PyTuple_Check(first) ? first : args;
       IValue dims;
       if (!try_to_ivalue(sizes, *Type::list(Type::int_()), &dims))
-        throw_error(ErrorKind::kType, cat("new(): data must be a sequence (got ", first ? type_name(first) : "nothing", ")"));
+        throw_error(ErrorKind::kType, cat("new(): data must be a sequence (got ",
+                                          first ? type_name(first) : "nothing", ")"));
       Dims d = dims.to_dims();
       if (n == 0) d = {0};
       t = Tensor::empty(d, dtype);

@@ -1,4 +1,5 @@
-// Tensors from Python data (numbers, nested lists, arrays) and back. Called by methods, indexing and the module.
+// Tensors from Python data (numbers, nested lists, arrays) and back. Called by methods, indexing
+// and the module.
 #pragma once
 
 #include <optional>
@@ -15,14 +16,15 @@ PyObject* to_list(const Tensor& t);
 PyObject* to_number(const Tensor& t);  // of a tensor with one element; kRuntime otherwise
 
 // Without a copy. numpy.cpp:
-Tensor from_buffer_object(PyObject* array);   // shares the memory of anything with the buffer protocol
+Tensor
+from_buffer_object(PyObject* array);  // shares the memory of anything with the buffer protocol
 // `count` items of `dtype` from byte `offset` on of a bytes-like object.
 Tensor from_bytes(PyObject* bytes, DType dtype, int64_t offset, int64_t count);
-PyObject* to_numpy(const Tensor& t);          // an ndarray that shares the tensor's memory
+PyObject* to_numpy(const Tensor& t);  // an ndarray that shares the tensor's memory
 // dlpack.cpp:
 PyObject* to_dlpack(const Tensor& t, bool versioned);
 Tensor from_dlpack(PyObject* capsule);
 
-void init_tensor_data(PyObject* module);   // tensor, as_tensor, from_numpy, frombuffer, from_dlpack
+void init_tensor_data(PyObject* module);  // tensor, as_tensor, from_numpy, frombuffer, from_dlpack
 
 }  // namespace prong::python

@@ -1,4 +1,5 @@
-// t[index] and t[index] = value: Python's index forms as select, slice, unsqueeze, index and index_put_.
+// t[index] and t[index] = value: Python's index forms as select, slice, unsqueeze, index and
+// index_put_.
 #include "bindings/constants.h"
 #include "bindings/convert.h"
 #include "bindings/op_function.h"
@@ -10,7 +11,8 @@ namespace prong::python {
 
 namespace {
 
-// A tensor to index with, from a tensor, list, range or array; null when the object is none of these.
+// A tensor to index with, from a tensor, list, range or array; null when the object is none of
+// these.
 Tensor index_tensor(PyObject* item) {
   if (is_tensor(item)) return tensor_of(item);
   if (PyList_Check(item) || PyRange_Check(item) || PyTuple_Check(item)) {
@@ -27,8 +29,8 @@ bool is_mask(const Tensor& t) { return t.dtype() == DType::kBool || t.dtype() ==
 // One slice along dim, without it, with the message of an index expression.
 IValue select(const Tensor& t, int64_t dim, int64_t index) {
   const int64_t size = t.size(dim);
-  PRONG_CHECK(index >= -size && index < size, kIndex, "index ", index, " is out of bounds for dimension ", dim,
-              " with size ", size);
+  PRONG_CHECK(index >= -size && index < size, kIndex, "index ", index,
+              " is out of bounds for dimension ", dim, " with size ", size);
   return run_named("select", t, dim, index);
 }
 
@@ -71,9 +73,11 @@ class Indexing {
     } else if (PyIndex_Check(object)) {
       items_.push_back({object, {}, 1});
     } else {
-      throw_error(ErrorKind::kIndex,
-                  cat("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
-                      "are valid indices (got ", type_name(object), ")"));
+      throw_error(
+          ErrorKind::kIndex,
+          cat("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables "
+              "are valid indices (got ",
+              type_name(object), ")"));
     }
   }
 
@@ -154,24 +158,24 @@ IValue value_to_assign(PyObject* value, const Tensor& target) {
   if (is_tensor(value)) return IValue(tensor_of(value));
   IValue number;
   if (number_to_ivalue(value, &number)) return number;
-  throw_error(ErrorKind::kType, cat("can't assign a ", type_name(value), " to a torch tensor of dtype ",
-                                    target.dtype()));
+  throw_error(ErrorKind::kType, cat("can't assign a ", type_name(value),
+                                    " to a torch tensor of dtype ", target.dtype()));
 }
 
 // PyTorch drops leading dimensions of size 1 that the target lacks.
 IValue without_leading_ones(IValue value, int64_t rank) {
   if (!value.is_tensor()) return value;
   Tensor t = value.to_tensor();
-  while (t.rank() > rank && t.sizes()[0] == 1)
-    t = run_named("select", t, 0, 0).to_tensor();
+  while (t.rank() > rank && t.sizes()[0] == 1) t = run_named("select", t, 0, 0).to_tensor();
   return IValue(t);
 }
 
 void assign(PyObject* self, PyObject* index, PyObject* value) {
   const Tensor target = tensor_of(self);
   PRONG_CHECK(value, kType, "Tensor does not support deleting items");
-  PRONG_CHECK(!target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(), kRuntime,
-              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  PRONG_CHECK(
+      !target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(), kRuntime,
+      "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   IValue source = value_to_assign(value, target);
   const Indexing indexing(target, index);
   const Tensor& view = indexing.view();

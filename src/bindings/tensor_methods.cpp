@@ -1,4 +1,5 @@
-// Methods of tensors that are not ops: what they answer is about the object, its memory or its Python type.
+// Methods of tensors that are not ops: what they answer is about the object, its memory or its
+// Python type.
 #include "bindings/constants.h"
 #include "bindings/convert.h"
 #include "bindings/op_function.h"
@@ -22,23 +23,28 @@ PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
 // ── sizes ──
 
 // x.size(), x.size(1), x.size(dim=1); the same for stride.
-PyObject* size_or_stride(PyObject* self, PyObject* args, PyObject* kwargs, const Dims& all, bool is_size) {
+PyObject* size_or_stride(PyObject* self, PyObject* args, PyObject* kwargs, const Dims& all,
+                         bool is_size) {
   static const char* names[] = {"dim", nullptr};
   PyObject* dim = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, is_size ? "|O:size" : "|O:stride", const_cast<char**>(names), &dim))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, is_size ? "|O:size" : "|O:stride",
+                                   const_cast<char**>(names), &dim))
     throw PythonError();
   if (!dim || dim == Py_None) {
     if (is_size) return new_size(all);
     Owned tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(all.size()))));
     for (size_t i = 0; i < all.size(); ++i)
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromLongLong(all[i])));
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       checked(PyLong_FromLongLong(all[i])));
     return tuple.release();
   }
   IValue d;
   if (!try_to_ivalue(dim, *Type::int_(), &d))
-    throw_error(ErrorKind::kType, cat(is_size ? "size" : "stride", "(): argument 'dim' (position 1) must be int, not ",
-                                      type_name(dim)));
-  PRONG_CHECK(!all.empty(), kIndex, "Dimension specified as ", d.to_int(), " but tensor has no dimensions");
+    throw_error(ErrorKind::kType,
+                cat(is_size ? "size" : "stride",
+                    "(): argument 'dim' (position 1) must be int, not ", type_name(dim)));
+  PRONG_CHECK(!all.empty(), kIndex, "Dimension specified as ", d.to_int(),
+              " but tensor has no dimensions");
   const int64_t at = wrap_dim(d.to_int(), static_cast<int64_t>(all.size()));
   return PyLong_FromLongLong(all[static_cast<size_t>(at)]);
 }
@@ -48,13 +54,27 @@ PyObject* method_size(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* method_stride(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] { return size_or_stride(self, args, kwargs, impl_of(self)->strides, false); });
 }
-PyObject* method_dim(PyObject* self, PyObject*) { return PyLong_FromSize_t(impl_of(self)->sizes.size()); }
-PyObject* method_numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(impl_of(self)->numel); }
-PyObject* method_element_size(PyObject* self, PyObject*) { return PyLong_FromSize_t(size_of(impl_of(self)->dtype)); }
-PyObject* method_storage_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(impl_of(self)->offset); }
-PyObject* method_data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self).raw()); }
-PyObject* method_storage_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(impl_of(self)->storage->data()); }
-PyObject* method_storage_bytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(impl_of(self)->storage->bytes()); }
+PyObject* method_dim(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(impl_of(self)->sizes.size());
+}
+PyObject* method_numel(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(impl_of(self)->numel);
+}
+PyObject* method_element_size(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(size_of(impl_of(self)->dtype));
+}
+PyObject* method_storage_offset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(impl_of(self)->offset);
+}
+PyObject* method_data_ptr(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(tensor_of(self).raw());
+}
+PyObject* method_storage_ptr(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(impl_of(self)->storage->data());
+}
+PyObject* method_storage_bytes(PyObject* self, PyObject*) {
+  return PyLong_FromSize_t(impl_of(self)->storage->bytes());
+}
 PyObject* method_use_count(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLong(impl_of(self)->storage->use_count());
 }
@@ -62,11 +82,13 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs)
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"memory_format", nullptr};
     PyObject* format = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(names), &format))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_contiguous", const_cast<char**>(names),
+                                     &format))
       throw PythonError();
     if (format && !is_memory_format(format))
-      throw_error(ErrorKind::kType, cat("is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
-                                        type_name(format)));
+      throw_error(ErrorKind::kType,
+                  cat("is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
+                      type_name(format)));
     return PyBool_FromLong(impl_of(self)->is_contiguous);
   });
 }
@@ -83,10 +105,12 @@ PyObject* method_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"force", nullptr};
     int force = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(names), &force)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:numpy", const_cast<char**>(names), &force))
+      throw PythonError();
     const Tensor t = tensor_of(self);
-    PRONG_CHECK(force || !t.requires_grad(), kRuntime,
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    PRONG_CHECK(
+        force || !t.requires_grad(), kRuntime,
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     return to_numpy(t);
   });
 }
@@ -103,7 +127,8 @@ const OpDef* conversion_op() {
       const auto& arguments = op->schema().arguments;
       if (arguments.size() < 2) continue;
       const Type& second = *arguments[1].type;
-      if (second.is(TypeKind::kDType) || (second.is(TypeKind::kOptional) && second.element()->is(TypeKind::kDType)))
+      if (second.is(TypeKind::kDType) ||
+          (second.is(TypeKind::kOptional) && second.element()->is(TypeKind::kDType)))
         return op;
     }
     return static_cast<const OpDef*>(nullptr);
@@ -140,17 +165,20 @@ PyObject* method_to(PyObject* self, PyObject* args, PyObject* kwargs) {
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
     for (Py_ssize_t i = 0; i < n; ++i)
       if (!take(PyTuple_GET_ITEM(args, i)))
-        throw_error(ErrorKind::kType, cat("to() received an invalid combination of arguments - got ",
-                                          type_name(PyTuple_GET_ITEM(args, i)), " at position ", i + 1,
-                                          ", but expected a dtype, a device or a Tensor, then bools"));
+        throw_error(ErrorKind::kType,
+                    cat("to() received an invalid combination of arguments - got ",
+                        type_name(PyTuple_GET_ITEM(args, i)), " at position ", i + 1,
+                        ", but expected a dtype, a device or a Tensor, then bools"));
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
       const std::string name = PyUnicode_AsUTF8(key);
-      if (name == "copy") copy = PyObject_IsTrue(value) == 1;
+      if (name == "copy")
+        copy = PyObject_IsTrue(value) == 1;
       else if (name == "dtype" || name == "device" || name == "other" || name == "memory_format") {
         if (!take(value) || PyBool_Check(value))
-          throw_error(ErrorKind::kType, cat("to(): argument '", name, "' cannot be ", type_name(value)));
+          throw_error(ErrorKind::kType,
+                      cat("to(): argument '", name, "' cannot be ", type_name(value)));
       } else if (name != "non_blocking") {
         throw_error(ErrorKind::kType, cat("to() got an unexpected keyword argument '", name, "'"));
       }
@@ -166,8 +194,8 @@ PyObject* method_as(PyObject* self, PyObject*, PyObject*) {
 }
 PyObject* method_type_as(PyObject* self, PyObject* other) {
   return guarded([&] {
-    PRONG_CHECK(is_tensor(other), kType, "type_as(): argument 'other' (position 1) must be Tensor, not ",
-                type_name(other));
+    PRONG_CHECK(is_tensor(other), kType,
+                "type_as(): argument 'other' (position 1) must be Tensor, not ", type_name(other));
     return converted(self, impl_of(other)->dtype, false);
   });
 }
@@ -184,8 +212,10 @@ PyObject* method_repr_text(PyObject* self, PyObject* prefix) {
   return guarded([&]() -> PyObject* {
     const Tensor t = tensor_of(self);
     std::vector<std::string> suffixes;
-    if (const std::string made_by = eager::grad_fn_name(t); !made_by.empty()) suffixes.push_back(cat("grad_fn=<", made_by, ">"));
-    else if (t.requires_grad()) suffixes.push_back("requires_grad=True");
+    if (const std::string made_by = eager::grad_fn_name(t); !made_by.empty())
+      suffixes.push_back(cat("grad_fn=<", made_by, ">"));
+    else if (t.requires_grad())
+      suffixes.push_back("requires_grad=True");
     const char* opening = PyUnicode_AsUTF8(prefix);
     if (!opening) throw PythonError();
     const std::string text = format_tensor(t, opening, suffixes, print_options());
@@ -197,15 +227,17 @@ Tensor alias_of(PyObject* object) {
   return t.as_strided(t.sizes(), t.strides(), t.offset());
 }
 PyTypeObject* tensor_subclass(PyObject* cls) {
-  PRONG_CHECK(PyType_Check(cls) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type), kType,
-              "cls must be a subclass of Tensor");
+  PRONG_CHECK(PyType_Check(cls) &&
+                  PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type),
+              kType, "cls must be a subclass of Tensor");
   return reinterpret_cast<PyTypeObject*>(cls);
 }
 // Tensor._make_subclass(cls, data, requires_grad=False): the memory of data as an object of cls.
 PyObject* make_subclass(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guarded([&] {
-    PRONG_CHECK(n >= 2 && is_tensor(args[1]), kType, "_make_subclass(cls, data, requires_grad=False): data must be "
-                                                     "a Tensor");
+    PRONG_CHECK(n >= 2 && is_tensor(args[1]), kType,
+                "_make_subclass(cls, data, requires_grad=False): data must be "
+                "a Tensor");
     Tensor t = alias_of(args[1]);
     if (n > 2 && PyObject_IsTrue(args[2]) == 1) require_grad(IValue(t));
     return wrap_as(std::move(t), tensor_subclass(args[0]));
@@ -227,24 +259,26 @@ PyObject* on_storage(PyObject*, PyObject* const* args, Py_ssize_t n) {
     const IValue offset = to_ivalue(args[1], Type::int_());
     const IValue sizes = to_ivalue(args[2], Type::list(Type::int_()));
     const IValue strides = to_ivalue(args[3], Type::list(Type::int_()));
-    return wrap(Tensor::view_of(impl_of(args[0])->storage, offset.to_int(), sizes.to_dims(), strides.to_dims(),
-                                dtype_of(args[4])));
+    return wrap(Tensor::view_of(impl_of(args[0])->storage, offset.to_int(), sizes.to_dims(),
+                                strides.to_dims(), dtype_of(args[4])));
   });
 }
 PyObject* method_resize_(PyObject* self, PyObject* args) {
   return guarded([&] {
     PyObject* sizes = PyTuple_GET_SIZE(args) == 1 && PySequence_Check(PyTuple_GET_ITEM(args, 0))
-                          ? PyTuple_GET_ITEM(args, 0) : args;
+                          ? PyTuple_GET_ITEM(args, 0)
+                          : args;
     resize(tensor_of(self), to_ivalue(sizes, Type::list(Type::int_())).to_dims());
     return Py_NewRef(self);
   });
 }
 PyObject* method_is_set_to(PyObject* self, PyObject* other) {
   return guarded([&] {
-    PRONG_CHECK(is_tensor(other), kType, "is_set_to(): argument 'tensor' must be Tensor, not ", type_name(other));
+    PRONG_CHECK(is_tensor(other), kType, "is_set_to(): argument 'tensor' must be Tensor, not ",
+                type_name(other));
     const TensorImpl *a = impl_of(self), *b = impl_of(other);
-    return PyBool_FromLong(a->storage == b->storage && a->offset == b->offset && a->sizes == b->sizes &&
-                           a->strides == b->strides);
+    return PyBool_FromLong(a->storage == b->storage && a->offset == b->offset &&
+                           a->sizes == b->sizes && a->strides == b->strides);
   });
 }
 
@@ -265,7 +299,8 @@ PyMethodDef methods[] = {
     {"is_set_to", method_is_set_to, METH_O, nullptr},
     {"item", method_item, METH_NOARGS, "The number that a tensor of one element holds."},
     {"tolist", method_tolist, METH_NOARGS, "Numbers in nested lists."},
-    {"numpy", with_keywords(method_numpy), METH_VARARGS | METH_KEYWORDS, "An array over the same memory."},
+    {"numpy", with_keywords(method_numpy), METH_VARARGS | METH_KEYWORDS,
+     "An array over the same memory."},
     {"_dlpack_capsule", method_dlpack_capsule, METH_O, nullptr},
     {"to", with_keywords(method_to), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"bool", with_keywords(method_as<DType::kBool>), METH_VARARGS | METH_KEYWORDS, nullptr},

@@ -41,20 +41,20 @@ PyObject* unary(LazyGroup& op, PyObject* self) {
   return guarded([&] { return call_group(op.get(), self, nullptr, 0, nullptr); });
 }
 
-#define PRONG_BINARY(slot, op)                       \
-  PyObject* slot(PyObject* a, PyObject* b) {         \
-    static LazyGroup group{op};                      \
-    return binary(group, a, b);                      \
+#define PRONG_BINARY(slot, op)               \
+  PyObject* slot(PyObject* a, PyObject* b) { \
+    static LazyGroup group{op};              \
+    return binary(group, a, b);              \
   }
-#define PRONG_INPLACE(slot, op)                      \
-  PyObject* slot(PyObject* a, PyObject* b) {         \
-    static LazyGroup group{op};                      \
-    return inplace(group, a, b);                     \
+#define PRONG_INPLACE(slot, op)              \
+  PyObject* slot(PyObject* a, PyObject* b) { \
+    static LazyGroup group{op};              \
+    return inplace(group, a, b);             \
   }
-#define PRONG_UNARY(slot, op)                        \
-  PyObject* slot(PyObject* a) {                      \
-    static LazyGroup group{op};                      \
-    return unary(group, a);                          \
+#define PRONG_UNARY(slot, op)   \
+  PyObject* slot(PyObject* a) { \
+    static LazyGroup group{op}; \
+    return unary(group, a);     \
   }
 PRONG_BINARY(slot_add, "add")
 PRONG_BINARY(slot_subtract, "sub")
@@ -100,12 +100,18 @@ PyObject* slot_ipower(PyObject* a, PyObject* b, PyObject*) { return ipow_of_two(
 
 PyObject* slot_compare(PyObject* a, PyObject* b, int op) {
   switch (op) {
-    case Py_EQ: return compare_eq(a, b);
-    case Py_NE: return compare_ne(a, b);
-    case Py_LT: return compare_lt(a, b);
-    case Py_LE: return compare_le(a, b);
-    case Py_GT: return compare_gt(a, b);
-    default: return compare_ge(a, b);
+  case Py_EQ:
+    return compare_eq(a, b);
+  case Py_NE:
+    return compare_ne(a, b);
+  case Py_LT:
+    return compare_lt(a, b);
+  case Py_LE:
+    return compare_le(a, b);
+  case Py_GT:
+    return compare_gt(a, b);
+  default:
+    return compare_ge(a, b);
   }
 }
 
@@ -113,7 +119,8 @@ int slot_bool(PyObject* self) {
   return guarded([&]() -> int {
     const Tensor t = tensor_of(self);
     PRONG_CHECK(t.numel() != 0, kRuntime, "Boolean value of Tensor with no values is ambiguous");
-    PRONG_CHECK(t.numel() == 1, kRuntime, "Boolean value of Tensor with more than one value is ambiguous");
+    PRONG_CHECK(t.numel() == 1, kRuntime,
+                "Boolean value of Tensor with more than one value is ambiguous");
     return is_floating(t.dtype()) ? t.item_double() != 0 : t.item_int() != 0;
   });
 }
@@ -140,43 +147,43 @@ PyObject* slot_index(PyObject* self) {
 }  // namespace
 
 PyType_Slot* tensor_number_slots() {
-#define PRONG_SLOT(id, f) {id, reinterpret_cast<void*>(f)}
-  static PyType_Slot slots[] = {
-      PRONG_SLOT(Py_nb_add, slot_add),
-      PRONG_SLOT(Py_nb_subtract, slot_subtract),
-      PRONG_SLOT(Py_nb_multiply, slot_multiply),
-      PRONG_SLOT(Py_nb_true_divide, slot_true_divide),
-      PRONG_SLOT(Py_nb_floor_divide, slot_floor_divide),
-      PRONG_SLOT(Py_nb_remainder, slot_remainder),
-      PRONG_SLOT(Py_nb_power, slot_power),
-      PRONG_SLOT(Py_nb_matrix_multiply, slot_matrix_multiply),
-      PRONG_SLOT(Py_nb_and, slot_and),
-      PRONG_SLOT(Py_nb_or, slot_or),
-      PRONG_SLOT(Py_nb_xor, slot_xor),
-      PRONG_SLOT(Py_nb_lshift, slot_lshift),
-      PRONG_SLOT(Py_nb_rshift, slot_rshift),
-      PRONG_SLOT(Py_nb_inplace_add, slot_iadd),
-      PRONG_SLOT(Py_nb_inplace_subtract, slot_isubtract),
-      PRONG_SLOT(Py_nb_inplace_multiply, slot_imultiply),
-      PRONG_SLOT(Py_nb_inplace_true_divide, slot_itrue_divide),
-      PRONG_SLOT(Py_nb_inplace_floor_divide, slot_ifloor_divide),
-      PRONG_SLOT(Py_nb_inplace_remainder, slot_iremainder),
-      PRONG_SLOT(Py_nb_inplace_power, slot_ipower),
-      PRONG_SLOT(Py_nb_inplace_and, slot_iand),
-      PRONG_SLOT(Py_nb_inplace_or, slot_ior),
-      PRONG_SLOT(Py_nb_inplace_xor, slot_ixor),
-      PRONG_SLOT(Py_nb_inplace_lshift, slot_ilshift),
-      PRONG_SLOT(Py_nb_inplace_rshift, slot_irshift),
-      PRONG_SLOT(Py_nb_negative, slot_negative),
-      PRONG_SLOT(Py_nb_positive, slot_positive),
-      PRONG_SLOT(Py_nb_absolute, slot_absolute),
-      PRONG_SLOT(Py_nb_invert, slot_invert),
-      PRONG_SLOT(Py_nb_bool, slot_bool),
-      PRONG_SLOT(Py_nb_float, slot_float),
-      PRONG_SLOT(Py_nb_int, slot_int),
-      PRONG_SLOT(Py_nb_index, slot_index),
-      PRONG_SLOT(Py_tp_richcompare, slot_compare),
-      {0, nullptr}};
+#define PRONG_SLOT(id, f) \
+  { id, reinterpret_cast<void*>(f) }
+  static PyType_Slot slots[] = {PRONG_SLOT(Py_nb_add, slot_add),
+                                PRONG_SLOT(Py_nb_subtract, slot_subtract),
+                                PRONG_SLOT(Py_nb_multiply, slot_multiply),
+                                PRONG_SLOT(Py_nb_true_divide, slot_true_divide),
+                                PRONG_SLOT(Py_nb_floor_divide, slot_floor_divide),
+                                PRONG_SLOT(Py_nb_remainder, slot_remainder),
+                                PRONG_SLOT(Py_nb_power, slot_power),
+                                PRONG_SLOT(Py_nb_matrix_multiply, slot_matrix_multiply),
+                                PRONG_SLOT(Py_nb_and, slot_and),
+                                PRONG_SLOT(Py_nb_or, slot_or),
+                                PRONG_SLOT(Py_nb_xor, slot_xor),
+                                PRONG_SLOT(Py_nb_lshift, slot_lshift),
+                                PRONG_SLOT(Py_nb_rshift, slot_rshift),
+                                PRONG_SLOT(Py_nb_inplace_add, slot_iadd),
+                                PRONG_SLOT(Py_nb_inplace_subtract, slot_isubtract),
+                                PRONG_SLOT(Py_nb_inplace_multiply, slot_imultiply),
+                                PRONG_SLOT(Py_nb_inplace_true_divide, slot_itrue_divide),
+                                PRONG_SLOT(Py_nb_inplace_floor_divide, slot_ifloor_divide),
+                                PRONG_SLOT(Py_nb_inplace_remainder, slot_iremainder),
+                                PRONG_SLOT(Py_nb_inplace_power, slot_ipower),
+                                PRONG_SLOT(Py_nb_inplace_and, slot_iand),
+                                PRONG_SLOT(Py_nb_inplace_or, slot_ior),
+                                PRONG_SLOT(Py_nb_inplace_xor, slot_ixor),
+                                PRONG_SLOT(Py_nb_inplace_lshift, slot_ilshift),
+                                PRONG_SLOT(Py_nb_inplace_rshift, slot_irshift),
+                                PRONG_SLOT(Py_nb_negative, slot_negative),
+                                PRONG_SLOT(Py_nb_positive, slot_positive),
+                                PRONG_SLOT(Py_nb_absolute, slot_absolute),
+                                PRONG_SLOT(Py_nb_invert, slot_invert),
+                                PRONG_SLOT(Py_nb_bool, slot_bool),
+                                PRONG_SLOT(Py_nb_float, slot_float),
+                                PRONG_SLOT(Py_nb_int, slot_int),
+                                PRONG_SLOT(Py_nb_index, slot_index),
+                                PRONG_SLOT(Py_tp_richcompare, slot_compare),
+                                {0, nullptr}};
 #undef PRONG_SLOT
   return slots;
 }

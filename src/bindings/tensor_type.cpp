@@ -80,7 +80,8 @@ PyObject* wrap(Tensor tensor) {
 }
 
 PyObject* wrap_as(Tensor tensor, PyTypeObject* type) {
-  PRONG_ASSERT(tensor.defined() && !tensor.impl()->py_object, "the tensor has a Python object already");
+  PRONG_ASSERT(tensor.defined() && !tensor.impl()->py_object,
+               "the tensor has a Python object already");
   return allocate(type, std::move(tensor));
 }
 
@@ -99,8 +100,8 @@ void init_tensor_type(PyObject* module) {
       {Py_mp_ass_subscript, reinterpret_cast<void*>(tensor_assign_subscript)}};
   for (PyType_Slot* slot = tensor_number_slots(); slot->slot; ++slot) slots.push_back(*slot);
   slots.push_back({0, nullptr});
-  PyType_Spec spec = {"prong.Tensor", sizeof(PyTensor), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots.data()};
+  PyType_Spec spec = {"prong.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                      slots.data()};
   tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddType(module, tensor_type));
 }

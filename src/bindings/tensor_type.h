@@ -10,8 +10,7 @@
 namespace prong::python {
 
 struct PyTensor {
-  PyObject_HEAD
-  TensorImpl* impl;  // owned
+  PyObject_HEAD TensorImpl* impl;  // owned
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -34,10 +33,10 @@ PyObject* wrap_as(Tensor tensor, PyTypeObject* type);
 void init_tensor_type(PyObject* module);
 
 // Slots and attributes of the type, by file.
-PyType_Slot* tensor_number_slots();          // tensor_operators.cpp; ends with {0, nullptr}
-PyGetSetDef* tensor_attributes();             // tensor_attributes.cpp
-PyMethodDef* tensor_methods();                // tensor_methods.cpp
-PyObject* tensor_subscript(PyObject* self, PyObject* index);              // tensor_index.cpp
+PyType_Slot* tensor_number_slots();  // tensor_operators.cpp; ends with {0, nullptr}
+PyGetSetDef* tensor_attributes();    // tensor_attributes.cpp
+PyMethodDef* tensor_methods();       // tensor_methods.cpp
+PyObject* tensor_subscript(PyObject* self, PyObject* index);  // tensor_index.cpp
 int tensor_assign_subscript(PyObject* self, PyObject* index, PyObject* value);
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);  // tensor_data.cpp
 

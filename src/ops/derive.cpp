@@ -1,4 +1,5 @@
-// What every op gets without writing it: the in-place forms. Called once, after all families are registered.
+// What every op gets without writing it: the in-place forms. Called once, after all families are
+// registered.
 #include "ops/kernels/pointwise.h"
 #include "ops/op_def.h"
 
@@ -6,7 +7,8 @@ namespace prong {
 
 namespace {
 
-// The in-place form of an op that has no loops of its own for it: computed beside, checked, then copied.
+// The in-place form of an op that has no loops of its own for it: computed beside, checked, then
+// copied.
 IValue run_beside(const OpDef& base, std::span<const IValue> args) {
   const Tensor target = args[0].to_tensor();
   const Tensor result = base.kernel()(base, args).to_tensor();
@@ -41,9 +43,11 @@ void Registry::derive() {
     const OpDef& base = *ops_[i];
     if (!base.spelling().inplace) continue;
     const auto& arguments = base.schema().arguments;
-    PRONG_ASSERT(!arguments.empty() && arguments[0].type->is(TypeKind::kTensor) && base.schema().results.size() == 1 &&
+    PRONG_ASSERT(!arguments.empty() && arguments[0].type->is(TypeKind::kTensor) &&
+                     base.schema().results.size() == 1 &&
                      base.schema().results[0]->is(TypeKind::kTensor),
-                 base.name(), " cannot have an in-place form: its first argument and its result are no tensors");
+                 base.name(),
+                 " cannot have an in-place form: its first argument and its result are no tensors");
     OpDef& op = add(inplace_schema(base));
     Spelling where = base.spelling();
     where.inplace = false;
@@ -55,7 +59,8 @@ void Registry::derive() {
         .boxed_shape(&first_meta)
         .cost(base.cost())
         .mutates(0)
-        .no_grad(base.no_grad_reason().empty() ? "as the op that it is the in-place form of" : base.no_grad_reason())
+        .no_grad(base.no_grad_reason().empty() ? "as the op that it is the in-place form of"
+                                               : base.no_grad_reason())
         .no_vmap(base.no_vmap_reason());
     if (base.is_random()) op.random();
     op.inplace_of_ = &base;

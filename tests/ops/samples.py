@@ -4,12 +4,22 @@ import math
 import zlib
 
 import numpy as np
-
 import prong
 
 DTYPES = {
     name: getattr(prong, name)
-    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+    for name in (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+    )
 }
 
 
@@ -21,8 +31,16 @@ class Maker:
 
     def names(self) -> dict:
         made = {name: getattr(self, name) for name in ("t", "pos", "unit", "b", "index", "strided")}
-        return {**DTYPES, **made, "torch": prong, "prong": prong, "inf": math.inf, "nan": math.nan, "math": math,
-                "float": float}
+        return {
+            **DTYPES,
+            **made,
+            "torch": prong,
+            "prong": prong,
+            "inf": math.inf,
+            "nan": math.nan,
+            "math": math,
+            "float": float,
+        }
 
     def _tensor(self, array, dtype):
         return prong.tensor(np.ascontiguousarray(array).reshape(np.shape(array))).to(dtype)
@@ -31,11 +49,15 @@ class Maker:
         if low is not None or high is not None:
             low, high = -5 if low is None else low, 5 if high is None else high
             whole = self._random.randint(low, high, sizes) if not dtype.is_floating_point else None
-            return self._tensor(self._random.uniform(low, high, sizes) if whole is None else whole, dtype)
+            return self._tensor(
+                self._random.uniform(low, high, sizes) if whole is None else whole, dtype
+            )
         if dtype is prong.bool:
             return self._tensor(self._random.rand(*sizes) < 0.5, dtype)
         if not dtype.is_floating_point:
-            return self._tensor(self._random.randint(0 if dtype is prong.uint8 else -5, 6, sizes), dtype)
+            return self._tensor(
+                self._random.randint(0 if dtype is prong.uint8 else -5, 6, sizes), dtype
+            )
         return self._tensor(self._random.standard_normal(sizes), dtype)
 
     def pos(self, *sizes, dtype=prong.float32):
@@ -72,7 +94,10 @@ def call_of(op: dict, sample: str) -> tuple[tuple, dict]:
     capture = lambda *args, **kwargs: (args, kwargs)  # noqa: E731
     names = Maker(f"{op['name']}({sample})").names()
     try:
-        return eval(f"__capture__({sample})", {"__builtins__": {"range": range}, **names, "__capture__": capture})
+        return eval(
+            f"__capture__({sample})",
+            {"__builtins__": {"range": range}, **names, "__capture__": capture},
+        )
     except SyntaxError as error:
         raise AssertionError(f"sample {sample!r} of op {op['name']}: {error}") from None
 
@@ -91,7 +116,9 @@ def bind(op: dict, args: tuple, kwargs: dict) -> dict:
             assert argument["has_default"], f"sample of {op['name']} lacks {name}"
             named[name] = argument["default"]
         if argument["type"] == "List[int]" and isinstance(named[name], int):
-            named[name] = (named[name],) * max(1, argument["fixed_list_size"])  # one number stands for all
+            named[name] = (named[name],) * max(
+                1, argument["fixed_list_size"]
+            )  # one number stands for all
     assert not rest, f"sample of {op['name']} has too many arguments"
     return named
 
@@ -101,8 +128,10 @@ def convert(value, change):
     if isinstance(value, prong.Tensor):
         return change(value)
     if isinstance(value, (list, tuple)) and not isinstance(value, prong.Size):
-        return type(value)(convert(item, change) for item in value) if type(value) in (list, tuple) else tuple(
-            convert(item, change) for item in value
+        return (
+            type(value)(convert(item, change) for item in value)
+            if type(value) in (list, tuple)
+            else tuple(convert(item, change) for item in value)
         )
     if isinstance(value, dict):
         return {key: convert(item, change) for key, item in value.items()}

@@ -1,8 +1,7 @@
 """No op lacks a facet without a written reason."""
 
-import pytest
-
 import prong
+import pytest
 from prong import _core
 
 OPS = _core.ops()

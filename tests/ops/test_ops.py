@@ -1,13 +1,12 @@
-"""Every op of the registry × every sample × every facet. What an op must have is in test_complete.py."""
+"""Every op of the registry, every facet, every sample. What an op must have: test_complete.py."""
 
 import math
 
 import numpy as np
-import pytest
-from samples import bind, call_of, convert, not_contiguous, to_numpy
-
 import prong
+import pytest
 from prong import _core
+from samples import bind, call_of, convert, not_contiguous, to_numpy
 
 try:
     import scipy
@@ -15,10 +14,55 @@ try:
 except ImportError:  # only a few references need it
     scipy = None
 
-OPS = _core.ops()
-BY_NAME = {op["name"]: op for op in OPS}
-CASES = [pytest.param(op, sample, id=f"{op['name']}-{i}") for op in OPS for i, sample in enumerate(op["samples"])]
-each_sample = pytest.mark.parametrize("op, sample", CASES)
+OPS = [op for op in _core.ops() if op["samples"]]
+
+
+def facet(applies):
+    """A test of each op for which `applies` holds: check(op, sample) on all of its samples.
+
+    One test an op, not a sample: pytest's own cost would be most of the time. All samples run; the
+    first error is raised, with notes on the sample and on the others that failed.
+    """
+
+    def decorate(check):
+        @pytest.mark.parametrize(
+            "op", [pytest.param(op, id=op["name"]) for op in OPS if applies(op)]
+        )
+        def test(op):
+            errors, skips = [], []
+            for sample in op["samples"]:
+                try:
+                    check(op, sample)
+                except pytest.skip.Exception as skip:
+                    skips.append(skip)
+                except Exception as error:
+                    error.add_note(f"sample: {op['name']}({sample})")
+                    errors.append(error)
+            for error in errors[1:]:
+                errors[0].add_note(f"also: {error.__notes__[-1]}: {type(error).__name__}: {error}")
+            if errors:
+                raise errors[0]
+            if len(skips) == len(op["samples"]):
+                raise skips[0]
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return decorate
+
+
+def every_op(op):
+    return True
+
+
+def is_uninitialised(op) -> bool:
+    return op["base_name"] in ("empty", "empty_like", "new_empty", "empty_strided", "resize_")
+
+
+def has_values(op) -> bool:
+    """Two calls give the same numbers."""
+    return not op["random"] and not is_uninitialised(op) and op["family"] != "host"
+
 
 # Relative and absolute, by dtype: what separates two right ways to compute the same sum.
 TOLERANCE = {
@@ -40,19 +84,27 @@ def assert_same(got, want, exact=False):
     """Two results of Prong agree."""
     got, want = flat(got), flat(want)
     assert len(got) == len(want)
-    for g, w in zip(got, want):
+    for g, w in zip(got, want, strict=True):
         if not isinstance(w, prong.Tensor):
-            assert g == w or (isinstance(w, float) and math.isclose(g, w, rel_tol=1e-5)) or (g != g and w != w)
+            assert (
+                g == w
+                or (isinstance(w, float) and math.isclose(g, w, rel_tol=1e-5))
+                or (g != g and w != w)
+            )
             continue
         assert g.shape == w.shape and g.dtype is w.dtype
-        assert_numbers(to_numpy(g), to_numpy(w), (0, 0) if exact else TOLERANCE.get(w.dtype, (0, 0)))
+        assert_numbers(
+            to_numpy(g), to_numpy(w), (0, 0) if exact else TOLERANCE.get(w.dtype, (0, 0))
+        )
 
 
 def assert_numbers(got, want, tolerance):
     want = np.asarray(want)
     assert np.shape(got) == want.shape, f"shape {np.shape(got)}, not {want.shape}"
     if want.dtype.kind in "fc":
-        np.testing.assert_allclose(np.asarray(got, np.float64), np.asarray(want, np.float64), *tolerance)
+        np.testing.assert_allclose(
+            np.asarray(got, np.float64), np.asarray(want, np.float64), *tolerance
+        )
     else:
         np.testing.assert_array_equal(got, want)
 
@@ -61,16 +113,7 @@ def run(op, args, kwargs):
     return _core.call_op(op["name"], *args, **kwargs)
 
 
-def skip_if_random(op):
-    if op["random"]:
-        pytest.skip("draws random numbers: their values are compared in tests/parity")
-
-
-def is_uninitialised(op) -> bool:
-    return op["base_name"] in ("empty", "empty_like", "new_empty", "empty_strided", "resize_")
-
-
-@each_sample
+@facet(every_op)
 def test_runs_and_prints(op, sample):
     args, kwargs = call_of(op, sample)
     result = run(op, args, kwargs)
@@ -80,15 +123,22 @@ def test_runs_and_prints(op, sample):
         assert result is list(bind(op, args, kwargs).values())[op["mutates"]]
 
 
-@each_sample
+@facet(every_op)
 def test_schema_types_hold(op, sample):
     args, kwargs = call_of(op, sample)
     result = run(op, args, kwargs)
     results = result if len(op["results"]) > 1 else [result]
     assert len(results) == len(op["results"])
-    python = {"Tensor": prong.Tensor, "int": int, "float": float, "bool": bool, "number": (int, float, bool),
-              "str": str, "dtype": prong.dtype}
-    for value, type_text in zip(results, op["results"]):
+    python = {
+        "Tensor": prong.Tensor,
+        "int": int,
+        "float": float,
+        "bool": bool,
+        "number": (int, float, bool),
+        "str": str,
+        "dtype": prong.dtype,
+    }
+    for value, type_text in zip(results, op["results"], strict=True):
         if type_text.startswith("List["):
             assert isinstance(value, (list, tuple))
             inner = type_text.removeprefix("List[").removesuffix("]")
@@ -97,12 +147,8 @@ def test_schema_types_hold(op, sample):
             assert isinstance(value, python[type_text]), f"{type(value)} is not {type_text}"
 
 
-@each_sample
+@facet(lambda op: op["has_shape"] and not op["dynamic_shape"] and op["family"] != "host")
 def test_shape_rule(op, sample):
-    if not op["has_shape"]:
-        pytest.skip(op["dynamic_shape"] or "no shape rule: test_complete says so")
-    if op["dynamic_shape"]:
-        pytest.skip(op["dynamic_shape"])
     args, kwargs = call_of(op, sample)
     said = _core.op_shape(op["name"], *args, **kwargs)
     result = run(op, args, kwargs)
@@ -110,47 +156,48 @@ def test_shape_rule(op, sample):
     def compare(said, got):
         if isinstance(got, prong.Tensor):
             sizes, dtype = said
-            assert tuple(sizes) == tuple(got.shape) and dtype is got.dtype, f"{said} but {got.shape} {got.dtype}"
+            assert tuple(sizes) == tuple(got.shape) and dtype is got.dtype, (
+                f"{said} but {got.shape} {got.dtype}"
+            )
         elif isinstance(got, (list, tuple)):
             assert len(said) == len(got)
-            for s, g in zip(said, got):
+            for s, g in zip(said, got, strict=True):
                 compare(s, g)
         else:
             assert said == got or (said != said and got != got)
 
-    if op["family"] != "host":
-        compare(said, result)
+    compare(said, result)
 
 
-@each_sample
+@facet(lambda op: op["reference"] and not op["random"])
 def test_numpy_reference(op, sample):
-    if not op["reference"]:
-        pytest.skip("no reference given")
-    skip_if_random(op)
     args, kwargs = call_of(op, sample)
     if "scipy" in op["reference"] and scipy is None:
         pytest.skip("the reference needs SciPy, which is not installed")
     named = {name: to_numpy(value) for name, value in bind(op, args, kwargs).items()}
-    named = {name: (v.copy() if isinstance(v, np.ndarray) and op["mutates"] >= 0 else v) for name, v in named.items()}
+    named = {
+        name: (v.copy() if isinstance(v, np.ndarray) and op["mutates"] >= 0 else v)
+        for name, v in named.items()
+    }
     with np.errstate(all="ignore"):
         want = eval(op["reference"], {"np": np, "math": math, "scipy": scipy, **named})
     got = run(op, args, kwargs)
     if isinstance(want, np.ndarray) and isinstance(got, list):
         want = list(want)
-    got, want = flat(got), (list(want) if isinstance(want, (tuple, list)) and len(flat(got)) > 1 else [want])
+    got, want = (
+        flat(got),
+        (list(want) if isinstance(want, (tuple, list)) and len(flat(got)) > 1 else [want]),
+    )
     if len(want) == 1 and isinstance(want[0], (list, tuple)):
         want = list(want[0])
     assert len(got) == len(want)
-    for g, w in zip(got, want):
+    for g, w in zip(got, want, strict=True):
         tolerance = TOLERANCE.get(g.dtype, (0, 0)) if isinstance(g, prong.Tensor) else (1e-5, 1e-6)
         assert_numbers(to_numpy(g), w, tolerance)
 
 
-@each_sample
+@facet(lambda op: has_values(op) and not op["base_name"].startswith("as_strided"))
 def test_not_contiguous_inputs(op, sample):
-    skip_if_random(op)
-    if is_uninitialised(op) or op["family"] == "host" or op["base_name"] in ("as_strided", "as_strided_"):
-        pytest.skip("the result is about memory, not values")
     args, kwargs = call_of(op, sample)
     strided_args, strided_kwargs = convert(args, not_contiguous), convert(kwargs, not_contiguous)
     want = run(op, args, kwargs)
@@ -175,31 +222,31 @@ def functional(op):
     return None
 
 
-@each_sample
+@facet(lambda op: has_values(op) and op["mutates"] < 0 and functional(op))
 def test_python_spelling(op, sample):
     """The public function picks this overload, or one that gives the same."""
     call = functional(op)
-    if call is None:
-        pytest.skip("internal")
-    skip_if_random(op)
-    if is_uninitialised(op) or op["family"] == "host" or op["mutates"] >= 0:
-        pytest.skip("tested in tests/python")
     args, kwargs = call_of(op, sample)
     assert_same(call(*args, **kwargs), run(op, args, kwargs), exact=True)
 
 
-@each_sample
+def takes_out(op) -> bool:
+    return (
+        has_values(op)
+        and op["mutates"] < 0
+        and op["family"] != "view"
+        and op["spelling"]["function"]
+        and all(t == "Tensor" for t in op["results"])
+    )
+
+
+@facet(takes_out)
 def test_out(op, sample):
-    if op["mutates"] >= 0 or op["family"] in ("host", "view") or not op["spelling"]["function"]:
-        pytest.skip("takes no out=")
-    if any(t != "Tensor" for t in op["results"]):
-        pytest.skip("takes no out=")
-    skip_if_random(op)
-    if is_uninitialised(op):
-        pytest.skip("nothing to compare")
     args, kwargs = call_of(op, sample)
     want = run(op, args, kwargs)
-    out = convert(tuple(want) if isinstance(want, tuple) else want, lambda t: prong.empty(0, dtype=t.dtype))
+    out = convert(
+        tuple(want) if isinstance(want, tuple) else want, lambda t: prong.empty(0, dtype=t.dtype)
+    )
     got = _core.functions[op["base_name"]](*args, **kwargs, out=out)
     assert got is out
     assert_same(out, want, exact=True)
@@ -212,10 +259,8 @@ def inplace_form(op):
     return (_core.nn_functional if op["spelling"]["nn_functional"] else _core.functions)[name]
 
 
-@each_sample
+@facet(lambda op: op["spelling"]["inplace"])
 def test_inplace_form(op, sample):
-    if not op["spelling"]["inplace"]:
-        pytest.skip("no in-place form")
     args, kwargs = call_of(op, sample)
     if not args or not isinstance(args[0], prong.Tensor):
         pytest.skip("the sample does not begin with a tensor")
@@ -236,21 +281,22 @@ def test_inplace_form(op, sample):
     assert_same(view, want.to(target.dtype))
 
 
-@each_sample
+@facet(
+    lambda op: op["mutates"] < 0 and op["base_name"] != "batch_norm"  # writes its statistics
+)
 def test_arguments_are_left_alone(op, sample):
-    if op["mutates"] >= 0 or op["base_name"] == "batch_norm":  # running statistics are written by design
-        pytest.skip("writes to an argument by design")
     args, kwargs = call_of(op, sample)
     before = convert((args, kwargs), lambda t: t.clone())
     run(op, args, kwargs)
-    assert_same([v for v in flat(list(args)) if isinstance(v, prong.Tensor)],
-                [v for v in flat(list(before[0])) if isinstance(v, prong.Tensor)], exact=True)
+    assert_same(
+        [v for v in flat(list(args)) if isinstance(v, prong.Tensor)],
+        [v for v in flat(list(before[0])) if isinstance(v, prong.Tensor)],
+        exact=True,
+    )
 
 
-@each_sample
+@facet(lambda op: op["has_cost"])
 def test_cost(op, sample):
-    if not op["has_cost"]:
-        pytest.skip("no cost")
     args, kwargs = call_of(op, sample)
     flops, nbytes = _core.op_cost(op["name"], *args, **kwargs)
     assert flops >= 0 and nbytes >= 0 and math.isfinite(flops + nbytes)
@@ -271,8 +317,8 @@ def torch_function(torch, op):
 
 
 def call_torch(torch, call, op, args, kwargs):
-    """The same call on PyTorch: as the sample writes it or, for nn.functional, by keywords, since there the old
-    arguments size_average and reduce stand between."""
+    """The same call on PyTorch: as the sample writes it or, for nn.functional, by keywords, since
+    there the old arguments size_average and reduce stand between."""
 
     def to_torch(tensor):
         made = torch.from_numpy(to_numpy(tensor).copy())
@@ -302,12 +348,9 @@ def call_torch(torch, call, op, args, kwargs):
 
 
 @pytest.mark.needs_torch
-@each_sample
+@facet(has_values)
 def test_agrees_with_pytorch(op, sample):
     torch = pytest.importorskip("torch")
-    skip_if_random(op)
-    if is_uninitialised(op) or op["family"] == "host":
-        pytest.skip("the result is about memory, not values")
     call = torch_function(torch, op)
     if call is None:
         pytest.skip("PyTorch has no function of that name")
@@ -317,11 +360,14 @@ def test_agrees_with_pytorch(op, sample):
     got = flat(run(op, args, kwargs))
     want = [w for w in flat(want)]
     assert len(got) == len(want)
-    for g, w in zip(got, want):
+    for g, w in zip(got, want, strict=True):
         if not isinstance(w, torch.Tensor):
             assert g == w
             continue
         assert repr(g.dtype) == repr(w.dtype)
         w = w.detach()
-        assert_numbers(to_numpy(g), (w.float() if w.dtype is torch.bfloat16 else w).numpy(),
-                       TOLERANCE.get(g.dtype, (0, 0)))
+        assert_numbers(
+            to_numpy(g),
+            (w.float() if w.dtype is torch.bfloat16 else w).numpy(),
+            TOLERANCE.get(g.dtype, (0, 0)),
+        )

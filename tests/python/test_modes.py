@@ -1,8 +1,7 @@
 """Grad modes as context managers and decorators; settings of the process; seeds."""
 
-import pytest
-
 import prong as torch
+import pytest
 
 
 def same(a, b):
@@ -43,8 +42,16 @@ def test_one_object_used_twice_and_nested():
         assert torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize("decorate", [torch.no_grad(), torch.no_grad, torch.inference_mode(), torch.inference_mode,
-                                      torch.set_grad_enabled(True)])
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        torch.no_grad(),
+        torch.no_grad,
+        torch.inference_mode(),
+        torch.inference_mode,
+        torch.set_grad_enabled(True),
+    ],
+)
 def test_decorators(decorate):
     @decorate
     def inside(a, b=2):
@@ -153,11 +160,22 @@ def test_numbers_are_those_of_pytorch(seed):
     pytorch = pytest.importorskip("torch")
     for lib in (torch, pytorch):
         lib.manual_seed(seed)
-    for draw in ("rand(7)", "randint(-5, 5, (4, 3))", "randperm(9)", "empty(20).uniform_(-1, 1)",
-                 "bernoulli(lib.full((9,), 0.3))", "rand(2, 3, dtype=lib.float64)"):
+    for draw in (
+        "rand(7)",
+        "randint(-5, 5, (4, 3))",
+        "randperm(9)",
+        "empty(20).uniform_(-1, 1)",
+        "bernoulli(lib.full((9,), 0.3))",
+        "rand(2, 3, dtype=lib.float64)",
+    ):
         got, want = (eval(f"lib.{draw}", {"lib": lib}) for lib in (torch, pytorch))
         assert got.tolist() == want.tolist(), draw
     # Their logarithms and cosines may differ in the last bit.
-    for draw in ("randn(33)", "randn(3, dtype=lib.float64)", "empty(5).normal_(2, 3)", "normal(0.0, 1.0, (40,))"):
+    for draw in (
+        "randn(33)",
+        "randn(3, dtype=lib.float64)",
+        "empty(5).normal_(2, 3)",
+        "normal(0.0, 1.0, (40,))",
+    ):
         got, want = (eval(f"lib.{draw}", {"lib": lib}) for lib in (torch, pytorch))
         assert got.tolist() == pytest.approx(want.tolist(), rel=1e-5, abs=1e-6), draw

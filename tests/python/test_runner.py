@@ -6,16 +6,21 @@ import sys
 import textwrap
 from pathlib import Path
 
-import pytest
-
 import prong
+import pytest
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(prong.__file__).parent.parent)}
 
 
 def run(*arguments, cwd=None, timeout=50):
-    return subprocess.run([sys.executable, "-m", "prong", *map(str, arguments)], capture_output=True, text=True,
-                          env=ENVIRONMENT, cwd=cwd, timeout=timeout)
+    return subprocess.run(
+        [sys.executable, "-m", "prong", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        cwd=cwd,
+        timeout=timeout,
+    )
 
 
 def script(folder, text, name="program.py"):
@@ -26,7 +31,9 @@ def script(folder, text, name="program.py"):
 
 def test_script_sees_itself_and_torch(tmp_path):
     (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(1)\n")
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
         import sys, torch, prong, beside
         import torch.nn as nn
         from torch.nn import functional as F
@@ -34,13 +41,15 @@ def test_script_sees_itself_and_torch(tmp_path):
         from torch.autograd.profiler import record_function
         assert torch is prong and sys.modules["torch.nn"] is prong.nn and F is prong.nn.functional
         assert "prong" in torch.__file__ and isinstance(beside.value, torch.Tensor)
-        assert __name__ == "__main__" and sys.modules["__main__"].__file__ == __file__ and __spec__ is None
+        assert __name__ == "__main__" and __spec__ is None
+        assert sys.modules["__main__"].__file__ == __file__
         assert torch.nn.__spec__.name == "prong.nn" and torch.nn.__name__ == "prong.nn"
         class Local: pass
         import pickle
         assert type(pickle.loads(pickle.dumps(Local()))) is Local
         print(sys.argv[1:], torch.ones(2))
-    """)
+    """,
+    )
     done = run(path, "--flag", "value", cwd="/")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "['--flag', 'value'] tensor([1., 1.])"
@@ -51,21 +60,35 @@ def test_error_exit_and_traceback(tmp_path):
     done = run(path)
     assert done.returncode == 1 and "KeyError: 'gone'" in done.stderr
     lines = done.stderr.splitlines()
-    assert lines[0].startswith("Traceback") and "program.py" in lines[1]  # none of the runner's frames
+    assert (
+        lines[0].startswith("Traceback") and "program.py" in lines[1]
+    )  # none of the runner's frames
     assert run(script(tmp_path, "import sys; sys.exit(7)")).returncode == 7
-    assert run(script(tmp_path, "def f(:\n")).stderr.rstrip().splitlines()[-1].startswith("SyntaxError")
+    assert (
+        run(script(tmp_path, "def f(:\n"))
+        .stderr.rstrip()
+        .splitlines()[-1]
+        .startswith("SyntaxError")
+    )
 
 
 def test_missing_file_and_usage(tmp_path):
     done = run(tmp_path / "absent.py")
-    assert done.returncode == 2 and "can't open file" in done.stderr and "No such file" in done.stderr
-    assert run().returncode == 2 and run("--help").returncode == 0 and run("--wrong").returncode == 2
+    assert (
+        done.returncode == 2 and "can't open file" in done.stderr and "No such file" in done.stderr
+    )
+    assert (
+        run().returncode == 2 and run("--help").returncode == 0 and run("--wrong").returncode == 2
+    )
     assert run("--version").stdout.startswith("prong ")
     assert run("-c").returncode == 2
 
 
 def test_code_and_module(tmp_path):
-    assert run("-c", "import sys, torch; print(torch.ones(1).item(), sys.argv)", "a").stdout == "1.0 ['-c', 'a']\n"
+    assert (
+        run("-c", "import sys, torch; print(torch.ones(1).item(), sys.argv)", "a").stdout
+        == "1.0 ['-c', 'a']\n"
+    )
     script(tmp_path, "import sys, torch; print(__name__, torch.__name__, sys.argv[1:])", "mod.py")
     assert run("-m", "mod", "b", cwd=tmp_path).stdout == "__main__ prong ['b']\n"
 
@@ -82,7 +105,9 @@ def test_missing_names(tmp_path):
 
 
 def test_spawned_processes_run_on_prong_too(tmp_path):
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
         import multiprocessing, torch
         def work(x):
             import torch
@@ -90,7 +115,8 @@ def test_spawned_processes_run_on_prong_too(tmp_path):
         if __name__ == "__main__":
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 print(pool.apply(work, (torch.ones(2),)))
-    """)
+    """,
+    )
     done = run(path)
     assert done.stdout.strip() == "('prong', [2.0, 2.0])", done.stderr
 
@@ -122,7 +148,9 @@ def test_forked_processes(tmp_path, method):
 
 
 def test_interrupt_ends_a_long_op(tmp_path):
-    path = script(tmp_path, """
+    path = script(
+        tmp_path,
+        """
         import os, signal, threading, torch
         x = torch.ones(3000, 3000)
         try:
@@ -131,5 +159,6 @@ def test_interrupt_ends_a_long_op(tmp_path):
                 x = (x @ x) * 1e-4
         except KeyboardInterrupt:
             print("interrupted")
-    """)
+    """,
+    )
     assert run(path).stdout.strip() == "interrupted"

@@ -1,4 +1,4 @@
-"""Grad modes as context managers and decorators. They belong to the running task, and forked tasks inherit them."""
+"""Grad modes as context managers and decorators. Forked tasks inherit them."""
 
 import functools
 import inspect
@@ -100,8 +100,10 @@ class set_grad_enabled(_Mode):
 
     def __init__(self, mode: bool):
         if not isinstance(mode, bool):
-            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
-                            f"{type(mode).__name__}")
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         self.mode = mode
         self._before = _core._get_modes()
         _core._set_grad_enabled(mode)
@@ -121,7 +123,7 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """No gradients, and none later either for what is made inside; inference_mode(False) leaves it."""
+    """No gradients, nor later for what is made inside; inference_mode(False) leaves it."""
 
     def __new__(cls, mode=True):
         if isinstance(mode, bool):

@@ -1,4 +1,4 @@
-"""torch.autograd.profiler: records what runs when, on every thread; tables, Chrome traces, a timeline page."""
+"""torch.autograd.profiler: what runs when, on every thread; tables, traces, a timeline page."""
 
 import functools
 
@@ -13,7 +13,9 @@ class record_function:
 
     def __init__(self, name: str, args: str | None = None):
         if not isinstance(name, str):
-            raise TypeError(f"record_function(): argument 'name' must be str, not {type(name).__name__}")
+            raise TypeError(
+                f"record_function(): argument 'name' must be str, not {type(name).__name__}"
+            )
         self.name, self.args = name, args
         self._spans: list = []
 
@@ -36,7 +38,7 @@ class record_function:
 
 
 class profile:
-    """Records from entry to exit. What it recorded can be asked, printed and exported any number of times."""
+    """Records from entry to exit; then it can be asked, printed and exported at will."""
 
     def __init__(
         self,
@@ -105,16 +107,26 @@ class profile:
         """Microseconds of work on all threads."""
         return sum(event.self_cpu_time_total for event in self.key_averages())
 
-    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
-              max_shapes_column_width=80, header=None, top_level_events_only=False) -> str:
-        return self.key_averages().table(sort_by, row_limit, max_src_column_width, max_name_column_width, header=header)
+    def table(
+        self,
+        sort_by=None,
+        row_limit=100,
+        max_src_column_width=75,
+        max_name_column_width=55,
+        max_shapes_column_width=80,
+        header=None,
+        top_level_events_only=False,
+    ) -> str:
+        return self.key_averages().table(
+            sort_by, row_limit, max_src_column_width, max_name_column_width, header=header
+        )
 
     def export_chrome_trace(self, path) -> None:
         """Writes JSON for chrome://tracing or Perfetto."""
         self._recorded().write_chrome_trace(str(path))
 
     def export_timeline(self, path, title="Prong timeline") -> None:
-        """Writes one HTML page: a lane a thread, tasks linked from fork to wait; opens without a network."""
+        """Writes one HTML page: a lane a thread, tasks linked from fork to wait."""
         self._recorded().write_timeline(title, str(path))
 
     def __repr__(self):

@@ -1,4 +1,4 @@
-"""torch.backends: switches of libraries that Prong does not have; they can be read and set to no effect."""
+"""torch.backends: switches of libraries that are not here; they can be set to no effect."""
 
 from prong import _names
 
@@ -14,7 +14,9 @@ class _Backend:
         return False
 
 
-cudnn = _Backend(enabled=False, benchmark=False, deterministic=False, allow_tf32=False, version=lambda: None)
+cudnn = _Backend(
+    enabled=False, benchmark=False, deterministic=False, allow_tf32=False, version=lambda: None
+)
 cuda = _Backend(matmul=_Backend(allow_tf32=False, allow_fp16_reduced_precision_reduction=False))
 mps = _Backend()
 mkl = _Backend()

@@ -44,8 +44,16 @@ def supported_activities() -> set:
     return {ProfilerActivity.CPU}
 
 
-def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0):
-    """A function from step number to action: skip, then cycles of waiting, warming up and recording."""
+def schedule(
+    *,
+    wait: int,
+    warmup: int,
+    active: int,
+    repeat: int = 0,
+    skip_first: int = 0,
+    skip_first_wait: int = 0,
+):
+    """A function from step to action: skip, then cycles of waiting, warming up, recording."""
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError("Invalid profiler schedule arguments")
     length = wait + warmup + active
@@ -70,7 +78,9 @@ def _always(step: int) -> ProfilerAction:
     return ProfilerAction.RECORD
 
 
-def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False):
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+):
     """Writes a Chrome trace into the folder each time a recording is complete."""
 
     def write(prof) -> None:
@@ -84,8 +94,19 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
 class profile(_profile):
     """Records all the while, or as the schedule says; step() goes to the next step of it."""
 
-    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
-                 profile_memory=False, with_stack=False, with_flops=False, with_modules=False, **ignored):
+    def __init__(
+        self,
+        *,
+        activities=None,
+        schedule=None,
+        on_trace_ready=None,
+        record_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        **ignored,
+    ):
         super().__init__(record_shapes=record_shapes)
         self.activities = set(activities or supported_activities())
         self.schedule = schedule or _always

@@ -15,13 +15,31 @@ _TOLERANCES = {
 }
 
 
-def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
-                 check_dtype=True, check_layout=True, check_stride=False, msg=None):
-    """Raises AssertionError, with the largest differences, unless the two are close: |a - e| <= atol + rtol |e|."""
+def assert_close(
+    actual,
+    expected,
+    *,
+    allow_subclasses=True,
+    rtol=None,
+    atol=None,
+    equal_nan=False,
+    check_device=True,
+    check_dtype=True,
+    check_layout=True,
+    check_stride=False,
+    msg=None,
+):
+    """Raises AssertionError unless |actual - expected| <= atol + rtol |expected| everywhere."""
     if (rtol is None) != (atol is None):
         raise ValueError("Either both 'rtol' and 'atol' are specified or neither is")
-    options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype,
-               "check_stride": check_stride, "msg": msg}
+    options = {
+        "rtol": rtol,
+        "atol": atol,
+        "equal_nan": equal_nan,
+        "check_dtype": check_dtype,
+        "check_stride": check_stride,
+        "msg": msg,
+    }
     _compare(actual, expected, "", options)
 
 
@@ -34,13 +52,21 @@ def _fail(text: str, path: str, options) -> None:
 def _compare(actual, expected, path, options):
     if isinstance(actual, dict) and isinstance(expected, dict):
         if actual.keys() != expected.keys():
-            _fail(f"The keys of the mappings do not match: {sorted(actual)} and {sorted(expected)}", path, options)
+            _fail(
+                f"The keys of the mappings do not match: {sorted(actual)} and {sorted(expected)}",
+                path,
+                options,
+            )
         for key in actual:
             _compare(actual[key], expected[key], f"{path}[{key!r}]", options)
     elif _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
-            _fail(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path, options)
-        for i, (a, e) in enumerate(zip(actual, expected)):
+            _fail(
+                f"The length of the sequences mismatch: {len(actual)} != {len(expected)}",
+                path,
+                options,
+            )
+        for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
             _compare(a, e, f"{path}[{i}]", options)
     elif actual is None and expected is None:
         return
@@ -63,12 +89,24 @@ def _as_tensor(value):
 
 def _compare_tensors(actual, expected, is_scalar, path, options):
     if actual.shape != expected.shape:
-        _fail(f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}.", path, options)
+        _fail(
+            f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}.",
+            path,
+            options,
+        )
     if options["check_dtype"] and actual.dtype is not expected.dtype:
-        _fail(f"The values for attribute 'dtype' do not match: {actual.dtype} != {expected.dtype}.", path, options)
+        _fail(
+            f"The values for attribute 'dtype' do not match: {actual.dtype} != {expected.dtype}.",
+            path,
+            options,
+        )
     if options["check_stride"] and actual.stride() != expected.stride():
-        _fail(f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}.", path,
-              options)
+        _fail(
+            f"The values for attribute 'stride()' do not match: {actual.stride()} != "
+            f"{expected.stride()}.",
+            path,
+            options,
+        )
     rtol, atol = _tolerance(actual, expected, options)
     is_floating = actual.dtype.is_floating_point or expected.dtype.is_floating_point
     number = _core.float64 if is_floating else _core.int64
@@ -81,13 +119,22 @@ def _compare_tensors(actual, expected, is_scalar, path, options):
         relative = absolute / np.abs(e)
     word = "equal" if rtol == atol == 0 else "close"
     if is_scalar:
-        _fail(f"Scalars are not {word}!\n\nExpected {expected.item()} but got {actual.item()}.\n"
-              f"Absolute difference: {absolute.item()} (up to {atol} allowed)\n"
-              f"Relative difference: {relative.item()} (up to {rtol} allowed)", path, options)
-    _fail(f"Tensor-likes are not {word}!\n\n"
-          f"Mismatched elements: {wrong.sum()} / {wrong.size} ({100 * wrong.sum() / wrong.size:.1f}%)\n"
-          f"Greatest absolute difference: {_greatest(absolute, wrong)} (up to {atol} allowed)\n"
-          f"Greatest relative difference: {_greatest(relative, wrong)} (up to {rtol} allowed)", path, options)
+        _fail(
+            f"Scalars are not {word}!\n\nExpected {expected.item()} but got {actual.item()}.\n"
+            f"Absolute difference: {absolute.item()} (up to {atol} allowed)\n"
+            f"Relative difference: {relative.item()} (up to {rtol} allowed)",
+            path,
+            options,
+        )
+    _fail(
+        f"Tensor-likes are not {word}!\n\n"
+        f"Mismatched elements: {wrong.sum()} / {wrong.size} "
+        f"({100 * wrong.sum() / wrong.size:.1f}%)\n"
+        f"Greatest absolute difference: {_greatest(absolute, wrong)} (up to {atol} allowed)\n"
+        f"Greatest relative difference: {_greatest(relative, wrong)} (up to {rtol} allowed)",
+        path,
+        options,
+    )
 
 
 def _tolerance(actual, expected, options):
@@ -99,7 +146,9 @@ def _tolerance(actual, expected, options):
 
 def _are_close(a, e, rtol, atol, equal_nan):
     with np.errstate(all="ignore"):
-        close = (a == e) | (np.isfinite(a) & np.isfinite(e) & (np.abs(a - e) <= atol + rtol * np.abs(e)))
+        close = (a == e) | (
+            np.isfinite(a) & np.isfinite(e) & (np.abs(a - e) <= atol + rtol * np.abs(e))
+        )
     return close | (np.isnan(a) & np.isnan(e)) if equal_nan else close
 
 
@@ -111,8 +160,17 @@ def _greatest(values, wrong) -> str:
     return f"{text} at index {tuple(int(i) for i in place)}" if place else text
 
 
-def make_tensor(*shape, dtype, device="cpu", low=None, high=None, requires_grad=False, noncontiguous=False,
-                exclude_zero=False, memory_format=None):
+def make_tensor(
+    *shape,
+    dtype,
+    device="cpu",
+    low=None,
+    high=None,
+    requires_grad=False,
+    noncontiguous=False,
+    exclude_zero=False,
+    memory_format=None,
+):
     """Random numbers from [low, high), by default [-9, 9) (bool: both values, uint8: from 0)."""
     sizes = list(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else list(shape)
     if noncontiguous and sizes:
@@ -123,7 +181,10 @@ def make_tensor(*shape, dtype, device="cpu", low=None, high=None, requires_grad=
         low, high = -9 if low is None else low, 9 if high is None else high
         made = (prong.rand(sizes, dtype=_core.float64) * (high - low) + low).to(dtype)
     else:
-        low, high = (0 if dtype is _core.uint8 else -9) if low is None else low, 10 if high is None else high
+        low, high = (
+            (0 if dtype is _core.uint8 else -9) if low is None else low,
+            10 if high is None else high,
+        )
         made = prong.randint(int(low), int(high), sizes).to(dtype)
     if exclude_zero:
         made = prong.where(made == 0, prong.ones_like(made), made)

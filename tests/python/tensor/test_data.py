@@ -3,9 +3,8 @@
 import array
 
 import numpy as np
-import pytest
-
 import prong as torch
+import pytest
 
 
 @pytest.mark.parametrize(
@@ -20,7 +19,14 @@ import prong as torch
         ([1, 2.5], torch.float32, (2,)),
         ([True, 2], torch.int64, (2,)),
         ([[1, 2], [3, 4]], torch.int64, (2, 2)),
-        ((1, (2),), torch.int64, (2,)),
+        (
+            (
+                1,
+                (2),
+            ),
+            torch.int64,
+            (2,),
+        ),
         ([np.float64(1), 2], torch.float32, (2,)),
         (np.float64(1.5), torch.float32, ()),
         (np.arange(3, dtype=np.int16), torch.int16, (3,)),
@@ -70,7 +76,9 @@ def test_overflow_into_a_small_dtype():
         torch.tensor(300, dtype=torch.uint8)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+)
 def test_numpy_shares_memory_both_ways(dtype):
     a = np.zeros((2, 3), dtype)
     x = torch.from_numpy(a)

@@ -1,22 +1,22 @@
 """t[index] and t[index] = value against NumPy, and what is not an index."""
 
 import numpy as np
-import pytest
-
 import prong as torch
+import pytest
 
 X = np.arange(60).reshape(3, 4, 5)
 MASK = X % 3 == 0
 ROWS = np.array([0, 2, 1])
 
 INDICES = [
-    0, -1, (1, 2), (1, 2, 3), slice(None), slice(1, None), slice(None, 2), slice(0, 3, 2), (slice(None), 1),
-    (slice(None), slice(1, 3), slice(None, None, 2)), ..., (..., 0), (0, ...), (1, ..., 2), None, (None, 1),
-    (..., None), (slice(None), None, 2), (0, None, slice(1, 3)), ROWS, (ROWS,), (slice(None), ROWS),
-    (ROWS, ROWS), (ROWS, 0), (0, ROWS), (ROWS, slice(None), ROWS), (slice(None), ROWS, ROWS),
-    (ROWS[:, None], ROWS[None, :]), ([0, 1],), ([0, 1], [1, 2]), MASK, (MASK[:, 0, 0],), (slice(None), MASK[0, :, 0]),
-    (MASK[:, :, 0],), (MASK[:, :, 0], 1), (..., ROWS), (None, ROWS), np.array([], dtype=np.int64), np.int64(1),
-    (np.array(1), slice(None)), True, False, (slice(5, 9),), (slice(-2, None), -1), range(2),
+    0, -1, (1, 2), (1, 2, 3), slice(None), slice(1, None), slice(None, 2), slice(0, 3, 2),
+    (slice(None), 1), (slice(None), slice(1, 3), slice(None, None, 2)), ..., (..., 0), (0, ...),
+    (1, ..., 2), None, (None, 1), (..., None), (slice(None), None, 2), (0, None, slice(1, 3)),
+    ROWS, (ROWS,), (slice(None), ROWS), (ROWS, ROWS), (ROWS, 0), (0, ROWS), (ROWS, slice(None),
+    ROWS), (slice(None), ROWS, ROWS), (ROWS[:, None], ROWS[None, :]), ([0, 1],), ([0, 1], [1,
+    2]), MASK, (MASK[:, 0, 0],), (slice(None), MASK[0, :, 0]), (MASK[:, :, 0],), (MASK[:, :, 0],
+    1), (..., ROWS), (None, ROWS), np.array([], dtype=np.int64), np.int64(1), (np.array(1),
+    slice(None)), True, False, (slice(5, 9),), (slice(-2, None), -1), range(2),
 ]  # fmt: skip
 
 

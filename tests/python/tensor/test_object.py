@@ -5,9 +5,8 @@ import gc
 import pickle
 import weakref
 
-import pytest
-
 import prong as torch
+import pytest
 
 
 def test_one_tensor_is_one_object():
@@ -59,12 +58,18 @@ def test_subclass():
 
 def test_attributes():
     x = torch.zeros(2, 3, dtype=torch.float64)
-    assert x.shape == (2, 3) and isinstance(x.shape, torch.Size) and repr(x.shape) == "torch.Size([2, 3])"
+    assert (
+        x.shape == (2, 3)
+        and isinstance(x.shape, torch.Size)
+        and repr(x.shape) == "torch.Size([2, 3])"
+    )
     assert x.size() == x.shape and x.size(-1) == 3 and x.size(dim=0) == 2
     assert (x.dim(), x.ndim, x.numel(), x.nelement(), len(x)) == (2, 2, 6, 6, 2)
     assert (x.element_size(), x.itemsize, x.nbytes) == (8, 8, 48)
     assert x.stride() == (3, 1) and x.stride(0) == 3 and x.t().stride() == (1, 3)
-    assert x.dtype is torch.float64 and x.device == torch.device("cpu") and x.layout is torch.strided
+    assert (
+        x.dtype is torch.float64 and x.device == torch.device("cpu") and x.layout is torch.strided
+    )
     assert x.is_leaf and not x.requires_grad and x.grad is None and x.grad_fn is None
     assert not x.is_cuda and x.is_cpu and not x.is_sparse
     assert x.is_contiguous() and not x.t().is_contiguous()
@@ -104,7 +109,11 @@ def test_iteration_contains_reversed_format():
 
 
 def test_numbers_from_tensors():
-    assert float(torch.tensor(2.5)) == 2.5 and int(torch.tensor(2.5)) == 2 and bool(torch.tensor([0.0])) is False
+    assert (
+        float(torch.tensor(2.5)) == 2.5
+        and int(torch.tensor(2.5)) == 2
+        and bool(torch.tensor([0.0])) is False
+    )
     assert [10, 20, 30][torch.tensor(1)] == 20 and range(5)[torch.tensor(-1)] == 4
     assert torch.tensor([3]).item() == 3 and type(torch.tensor(True).item()) is bool
     with pytest.raises(RuntimeError, match="more than one value is ambiguous"):
@@ -113,7 +122,9 @@ def test_numbers_from_tensors():
         bool(torch.ones(0))
     with pytest.raises(TypeError, match="converted to an index"):
         [1, 2][torch.tensor(1.0)]
-    with pytest.raises(RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"):
+    with pytest.raises(
+        RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"
+    ):
         torch.ones(2).item()
 
 
@@ -166,8 +177,21 @@ def test_deepcopy_and_pickle_keep_sharing():
     assert copy.copy(base).data_ptr() == base.data_ptr()
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16",
-                                   "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+    ],
+)
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickle_of_each_dtype(dtype, protocol):
     x = torch.tensor([0, 1, 1]).to(getattr(torch, dtype))
@@ -188,14 +212,22 @@ def test_pickle_keeps_requires_grad_and_attributes():
 def test_constants_are_singletons():
     for constant in (torch.float32, torch.strided, torch.contiguous_format):
         assert copy.copy(constant) is constant and pickle.loads(pickle.dumps(constant)) is constant
-    assert torch.float is torch.float32 and torch.long is torch.int64 and repr(torch.half) == "torch.float16"
-    assert torch.bfloat16.is_floating_point and torch.int8.itemsize == 1 and not torch.uint8.is_signed
+    assert (
+        torch.float is torch.float32
+        and torch.long is torch.int64
+        and repr(torch.half) == "torch.float16"
+    )
+    assert (
+        torch.bfloat16.is_floating_point and torch.int8.itemsize == 1 and not torch.uint8.is_signed
+    )
 
 
 def test_device():
     d = torch.device("cuda", 1)
     assert (d.type, d.index, str(d)) == ("cuda", 1, "cuda:1") and d == torch.device("cuda:1")
-    assert repr(torch.device("cpu")) == "device(type='cpu')" and hash(d) == hash(torch.device("cuda:1"))
+    assert repr(torch.device("cpu")) == "device(type='cpu')" and hash(d) == hash(
+        torch.device("cuda:1")
+    )
     assert pickle.loads(pickle.dumps(d)) == d
     with pytest.raises(RuntimeError, match="Expected one of cpu"):
         torch.device("toaster")
@@ -216,17 +248,29 @@ def test_limits():
 
 def test_typed_constructors():
     assert torch.LongTensor([1, 2]).dtype is torch.int64 and torch.FloatTensor(2, 3).shape == (2, 3)
-    assert isinstance(torch.ones(1), torch.FloatTensor) and not isinstance(torch.ones(1), torch.LongTensor)
+    assert isinstance(torch.ones(1), torch.FloatTensor) and not isinstance(
+        torch.ones(1), torch.LongTensor
+    )
     assert torch.Tensor([1, 2]).tolist() == [1.0, 2.0] and torch.Tensor(2, 3).shape == (2, 3)
     assert torch.Tensor(torch.Size([4])).shape == (4,) and torch.Tensor().shape == (0,)
-    assert torch.ones(1).type() == "torch.FloatTensor" and torch.ones(1).type(torch.int64).dtype is torch.int64
+    assert (
+        torch.ones(1).type() == "torch.FloatTensor"
+        and torch.ones(1).type(torch.int64).dtype is torch.int64
+    )
     assert torch.ones(1).type("torch.DoubleTensor").dtype is torch.float64
 
 
 def test_conversions():
     x = torch.tensor([1.5, -2.5])
-    assert x.to(torch.int64).tolist() == [1, -2] and x.long().dtype is torch.int64 and x.half().dtype is torch.float16
-    assert x.to("cpu", torch.float64).dtype is torch.float64 and x.to(torch.ones(1, dtype=torch.int8)).dtype is torch.int8
+    assert (
+        x.to(torch.int64).tolist() == [1, -2]
+        and x.long().dtype is torch.int64
+        and x.half().dtype is torch.float16
+    )
+    assert (
+        x.to("cpu", torch.float64).dtype is torch.float64
+        and x.to(torch.ones(1, dtype=torch.int8)).dtype is torch.int8
+    )
     assert x.to(dtype=torch.float64, non_blocking=True).dtype is torch.float64
     assert x.to(torch.float32, copy=True) is not x
     assert x.type_as(torch.ones(1).double()).dtype is torch.float64
@@ -240,9 +284,9 @@ def test_conversions():
 def test_later_and_missing_names():
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'frobnicate'$"):
-        x.frobnicate
+        x.frobnicate  # noqa: B018
     with pytest.raises(AttributeError, match="prong has no torch.vmap yet"):
-        torch.vmap
+        torch.vmap  # noqa: B018
     with pytest.raises(ImportError, match="prong has no torch.vmap yet"):
         from prong import vmap  # noqa: F401
     assert not hasattr(torch, "frobnicate")

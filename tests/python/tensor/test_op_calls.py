@@ -1,24 +1,37 @@
-"""Calling ops from Python: overloads, keywords, aliases, out=, named results, and the texts of TypeErrors."""
+"""Calling ops from Python: overloads, keywords, out=, named results, texts of TypeErrors."""
 
 import copy
 import pickle
 import threading
 
-import pytest
-
 import prong as torch
+import pytest
 
 
 def same(a, b):
     return a.tolist() == b.tolist()
 
+
 x = torch.arange(6.0).reshape(2, 3)
 
 
 def test_ints_as_separate_arguments():
-    assert x.view(3, 2).shape == x.view((3, 2)).shape == x.view([3, 2]).shape == x.view(torch.Size([3, 2])).shape
-    assert x.permute(1, 0).shape == (3, 2) and x.reshape(-1).shape == (6,) and torch.zeros(2, 3).shape == (2, 3)
-    assert torch.zeros(()).shape == () and torch.zeros([]).shape == () and torch.ones(2, dtype=torch.int64).sum() == 2
+    assert (
+        x.view(3, 2).shape
+        == x.view((3, 2)).shape
+        == x.view([3, 2]).shape
+        == x.view(torch.Size([3, 2])).shape
+    )
+    assert (
+        x.permute(1, 0).shape == (3, 2)
+        and x.reshape(-1).shape == (6,)
+        and torch.zeros(2, 3).shape == (2, 3)
+    )
+    assert (
+        torch.zeros(()).shape == ()
+        and torch.zeros([]).shape == ()
+        and torch.ones(2, dtype=torch.int64).sum() == 2
+    )
     assert x.expand(2, 2, 3).shape == (2, 2, 3) and x.repeat(2, 1).shape == (4, 3)
     assert x.view(torch.tensor(3), 2).shape == (3, 2)  # a zero-dim integer tensor is an int
 
@@ -35,14 +48,19 @@ def test_overloads_are_chosen_by_types():
     assert x.max().item() == 5 and torch.max(x, x + 1).tolist() == (x + 1).tolist()
     assert torch.where(x > 2, 1.0, 0.0).tolist() == [[0, 0, 0], [1, 1, 1]]
     assert x.split(2, dim=1)[1].shape == (2, 1) and x.split([1, 2], 1)[1].shape == (2, 2)
-    assert torch.add(1, x).tolist() == (x + 1).tolist() and torch.add(x, 1, alpha=2).tolist() == (x + 2).tolist()
+    assert (
+        torch.add(1, x).tolist() == (x + 1).tolist()
+        and torch.add(x, 1, alpha=2).tolist() == (x + 2).tolist()
+    )
 
 
 def test_named_results():
     result = x.max(dim=1)
     assert result.values is result[0] and result.indices is result[1] and len(result) == 2
     assert type(result) is torch.return_types.max
-    assert repr(result).startswith("torch.return_types.max(\nvalues=tensor([2., 5.]),\nindices=tensor(")
+    assert repr(result).startswith(
+        "torch.return_types.max(\nvalues=tensor([2., 5.]),\nindices=tensor("
+    )
     again = pickle.loads(pickle.dumps(result))
     assert type(again) is type(result) and same(again.values, result.values)
 
@@ -65,7 +83,10 @@ def test_factory_options():
     assert torch.zeros(2, requires_grad=True).requires_grad
     assert torch.zeros(2, device="cpu", layout=torch.strided, pin_memory=False).shape == (2,)
     assert torch.zeros_like(x, memory_format=torch.preserve_format).shape == x.shape
-    assert x.new_zeros(2, 2).dtype is x.dtype and x.new_ones((1,), dtype=torch.int8).dtype is torch.int8
+    assert (
+        x.new_zeros(2, 2).dtype is x.dtype
+        and x.new_ones((1,), dtype=torch.int8).dtype is torch.int8
+    )
     assert x.clone(memory_format=torch.contiguous_format).shape == x.shape
     assert x.contiguous(memory_format=torch.channels_last).shape == x.shape
     with pytest.raises(NotImplementedError, match="pinned"):
@@ -78,19 +99,37 @@ def test_factory_options():
     "call, text",
     [
         (lambda: x.add("s"), r"add\(\): argument 'other' \(position 1\) must be Tensor, not str"),
-        (lambda: torch.add(x, "s"), r"add\(\): argument 'other' \(position 2\) must be Tensor, not str"),
+        (
+            lambda: torch.add(x, "s"),
+            r"add\(\): argument 'other' \(position 2\) must be Tensor, not str",
+        ),
         (lambda: torch.add(x), r"add\(\) missing 1 required positional arguments: \"other\""),
         (lambda: torch.neg(x, 3), r"neg\(\) takes 1 positional argument but 2 were given"),
         (lambda: x.neg(3), r"neg\(\) takes 0 positional arguments but 1 was given"),
         (lambda: torch.neg(x, wrong=1), r"neg\(\) got an unexpected keyword argument 'wrong'"),
         (lambda: torch.neg(x, input=x), r"neg\(\) got multiple values for argument 'input'"),
         (lambda: torch.neg(1), r"neg\(\): argument 'input' \(position 1\) must be Tensor, not int"),
-        (lambda: torch.ones("a"), r"ones\(\): argument 'size' \(position 1\) must be tuple of ints, not str"),
+        (
+            lambda: torch.ones("a"),
+            r"ones\(\): argument 'size' \(position 1\) must be tuple of ints, not str",
+        ),
         (lambda: torch.ones([2, 1.5]), r"found element of type float at pos 1"),
-        (lambda: torch.zeros(2, dtype=3), r"zeros\(\): argument 'dtype' must be torch.dtype, not int"),
-        (lambda: torch.stack([x, 1]), r"argument 'tensors' \(position 1\).*element of type int at pos 1"),
-        (lambda: torch.cat(x), r"argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor"),
-        (lambda: x.max("a"), r"max\(\) received an invalid combination of arguments - got \(str\), but expected one of"),
+        (
+            lambda: torch.zeros(2, dtype=3),
+            r"zeros\(\): argument 'dtype' must be torch.dtype, not int",
+        ),
+        (
+            lambda: torch.stack([x, 1]),
+            r"argument 'tensors' \(position 1\).*element of type int at pos 1",
+        ),
+        (
+            lambda: torch.cat(x),
+            r"argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor",
+        ),
+        (
+            lambda: x.max("a"),
+            r"max\(\) received an invalid combination of arguments - got \(str\), but exp",
+        ),
         (lambda: x + "s", r"unsupported operand type"),
         (lambda: x < "s", r"'<' not supported"),
         (lambda: torch.Tensor.add(3, 4), r"needs a Tensor"),
@@ -105,7 +144,9 @@ def test_type_errors(call, text):
 
 def test_ops_are_objects():
     assert torch.add.__name__ == "add" and "add(input: Tensor" in torch.add.__doc__
-    assert pickle.loads(pickle.dumps(torch.add)) is torch.add and copy.deepcopy(torch.add) is torch.add
+    assert (
+        pickle.loads(pickle.dumps(torch.add)) is torch.add and copy.deepcopy(torch.add) is torch.add
+    )
     assert torch.Tensor.add(x, 1).tolist() == (x + 1).tolist()
     bound = x.add
     assert bound(1).tolist() == (x + 1).tolist()
@@ -114,12 +155,22 @@ def test_ops_are_objects():
 
 
 def test_numbers_on_either_side():
-    assert (1 - x)[0].tolist() == [1, 0, -1] and (2**x)[0].tolist() == [1, 2, 4] and (6 / (x + 1))[0, 2] == 2
+    assert (
+        (1 - x)[0].tolist() == [1, 0, -1]
+        and (2**x)[0].tolist() == [1, 2, 4]
+        and (6 / (x + 1))[0, 2] == 2
+    )
     assert (7 // torch.tensor(2)).item() == 3 and (7 % torch.tensor(4)).item() == 3
     assert (1 << torch.tensor(3)).item() == 8 and (5 & torch.tensor(3)).item() == 1
-    assert (~torch.tensor([True, False])).tolist() == [False, True] and abs(-x)[0, 1] == 1 and (+x) is not None
+    assert (
+        (~torch.tensor([True, False])).tolist() == [False, True]
+        and abs(-x)[0, 1] == 1
+        and (+x) is not None
+    )
     assert (x @ x.t()).shape == (2, 2)
-    assert (torch.tensor([1, 2]) + 1.5).dtype is torch.float32 and (torch.tensor([1]) * True).dtype is torch.int64
+    assert (torch.tensor([1, 2]) + 1.5).dtype is torch.float32 and (
+        torch.tensor([1]) * True
+    ).dtype is torch.int64
 
 
 def test_operators_leave_other_types_to_answer():
@@ -152,4 +203,6 @@ def test_many_threads_call_ops():
 def test_promotion_queries():
     assert torch.promote_types(torch.uint8, torch.int8) is torch.int16
     assert torch.result_type(torch.ones(1, dtype=torch.int8), 1.5) is torch.float32
-    assert torch.can_cast(torch.int64, torch.float32) and not torch.can_cast(torch.float32, torch.int64)
+    assert torch.can_cast(torch.int64, torch.float32) and not torch.can_cast(
+        torch.float32, torch.int64
+    )

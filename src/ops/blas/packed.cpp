@@ -17,6 +17,8 @@ namespace {
 constexpr int64_t kDepthBlock = 1024;
 // Multiply-adds that are worth a task of their own: 15 to 40 us.
 constexpr int64_t kTaskWork = int64_t{3} << 20;
+// Floats of B whose packing is worth a task: about 10 us.
+constexpr int64_t kPackWork = 32768;
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 }  // namespace
@@ -54,7 +56,8 @@ PackedMatrix::PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b
                            float scale) {
   allocate(k, n);
   int64_t panels = round_up(n, kPanelColumns) / kPanelColumns;
-  parallel_for(0, panels, 8, [&](int64_t begin, int64_t end) {
+  int64_t grain = std::max<int64_t>(1, kPackWork / std::max<int64_t>(1, panel_floats()));
+  parallel_for(0, panels, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t column = i * kPanelColumns;
       pack_panel(i, transposed, std::min(kPanelColumns, n - column),
@@ -68,7 +71,8 @@ PackedMatrix PackedMatrix::interleaved(int64_t groups, int64_t k, int64_t n, con
   PackedMatrix packed;
   int64_t blocks = round_up(n, kPanelColumns) / kPanelColumns;
   packed.allocate(k, groups * blocks * kPanelColumns);
-  parallel_for(0, groups * blocks, 8, [&](int64_t begin, int64_t end) {
+  int64_t grain = std::max<int64_t>(1, kPackWork / std::max<int64_t>(1, packed.panel_floats()));
+  parallel_for(0, groups * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t column = i / groups * kPanelColumns, group = i % groups;
       packed.pack_panel(i, true, std::min(kPanelColumns, n - column),

@@ -64,9 +64,19 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
     return tensor.normal_(mean, std, generator=generator)
 
 
+def _redraw(tensor, is_refused, draw):
+    """Draws anew, whole tensors at a time, until no element is refused; the order of draws is PyTorch's."""
+    values = tensor
+    refused = is_refused(values)
+    while refused.any():
+        values = prong.where(refused, draw(), values)
+        refused = refused & is_refused(values)
+    return tensor if values is tensor else tensor.copy_(values)
+
+
 @_no_grad
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """N(mean, std^2) cut off to [a, b], by the inverse of its distribution function."""
+    """N(mean, std^2) cut off to [a, b]: normal numbers inside are kept, or where few are, even numbers thinned out."""
 
     def below(x):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -74,9 +84,20 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
                       "The distribution of values may be incorrect.", stacklevel=3)
-    low, high = below((a - mean) / std), below((b - mean) / std)
-    tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-    return tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+    if below((b - mean) / std) - below((a - mean) / std) > 0.3:
+        low, high = tensor.new_full((), a).item(), tensor.new_full((), b).item()
+        tensor.normal_(mean, std, generator=generator)
+        return _redraw(tensor, lambda x: (x < low) | (x > high),
+                       lambda: prong.empty_like(tensor).normal_(mean, std, generator=generator))
+    # A candidate stays with the chance that its density bears to the highest one in [a, b].
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def is_refused(x):
+        chance = prong.empty_like(tensor).uniform_(generator=generator).log_()
+        return chance > x.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+
+    tensor.uniform_(a, b, generator=generator)
+    return _redraw(tensor, is_refused, lambda: prong.empty_like(tensor).uniform_(a, b, generator=generator))
 
 
 @_no_grad

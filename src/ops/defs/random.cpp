@@ -1,6 +1,7 @@
 // Ops that draw random numbers: PyTorch's own for the same seed. The distributions are in
 // kernels/distributions.h.
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "ops/kernels/distributions.h"
@@ -29,6 +30,13 @@ OpDef& random_op(Registry& r, std::string_view schema, std::string doc, Family f
       .no_vmap(kVmapLater);
 }
 
+// A number as C++ streams print it, which is how PyTorch's messages do: 1, 0.5, 1e-07.
+std::string plain(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", x);
+  return text;
+}
+
 // ── the draws, checked ──
 
 void uniform(const Tensor& x, double from, double to, const IValue& generator) {
@@ -39,13 +47,15 @@ void uniform(const Tensor& x, double from, double to, const IValue& generator) {
   fill_uniform(x, *generator_from(generator), from, to);
 }
 void normal(const Tensor& x, double mean, double deviation, const IValue& generator) {
-  PRONG_CHECK(deviation >= 0, kRuntime, "normal expects std >= 0.0, but found std ", deviation);
+  PRONG_CHECK(deviation >= 0, kRuntime, "normal expects std >= 0.0, but found std ",
+              plain(deviation));
   PRONG_CHECK(is_floating(x.dtype()), kNotImplemented,
               "\"normal_kernel_cpu\" not implemented for '", type_name(x.dtype()), "'");
   fill_normal(x, *generator_from(generator), mean, deviation);
 }
 void bernoulli(const Tensor& x, double p, const IValue& generator) {
-  PRONG_CHECK(p >= 0 && p <= 1, kRuntime, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  PRONG_CHECK(p >= 0 && p <= 1, kRuntime,
+              "bernoulli_ expects p to be in [0, 1], but got p=", plain(p));
   fill_bernoulli(x, *generator_from(generator), p);
 }
 void bernoulli(const Tensor& x, const Tensor& p, const IValue& generator) {
@@ -58,7 +68,8 @@ void exponential(const Tensor& x, double rate, const IValue& generator) {
               "Exponential distribution is a continuous probability distribution. dtype must be a "
               "floating point but you specified ",
               type_name(x.dtype()));
-  PRONG_CHECK(rate > 0, kRuntime, "exponential_ expects lambda > 0.0, but found lambda=", rate);
+  PRONG_CHECK(rate > 0, kRuntime,
+              "exponential_ expects lambda > 0.0, but found lambda=", plain(rate));
   fill_exponential(x, *generator_from(generator), rate);
 }
 
@@ -302,7 +313,7 @@ void register_in_place(Registry& r) {
            "Sets the elements to numbers whose logarithms are normally distributed.",
            [](const Tensor& x, double mean, double deviation, const IValue& g) {
              PRONG_CHECK(deviation > 0, kRuntime,
-                         "log_normal_ expects std > 0.0, but found std=", deviation);
+                         "log_normal_ expects std > 0.0, but found std=", plain(deviation));
              fill_log_normal(x, *generator_from(g), mean, deviation);
            })
       .samples({{"t(2, 3)"}});
@@ -312,7 +323,7 @@ void register_in_place(Registry& r) {
            "Sets the elements to Cauchy-distributed numbers.",
            [](const Tensor& x, double median, double sigma, const IValue& g) {
              PRONG_CHECK(sigma > 0, kRuntime,
-                         "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+                         "cauchy_ expects sigma > 0.0, but found sigma=", plain(sigma));
              fill_cauchy(x, *generator_from(g), median, sigma);
            })
       .samples({{"t(2, 3)"}});
@@ -320,7 +331,7 @@ void register_in_place(Registry& r) {
            "Sets the elements to the number of trials of chance p until the first success.",
            [](const Tensor& x, double p, const IValue& g) {
              PRONG_CHECK(p > 0 && p < 1, kRuntime,
-                         "geometric_ expects p to be in (0, 1), but got p=", p);
+                         "geometric_ expects p to be in (0, 1), but got p=", plain(p));
              fill_geometric(x, *generator_from(g), p);
            })
       .samples({{"t(2, 3), 0.4"}});

@@ -27,16 +27,19 @@ uint32_t recursion_limit() { return max_frames.load(std::memory_order_relaxed); 
 
 Ref<ScriptTask> ScriptTask::create(const Program& program, Ref<RefCounted> keep_alive, Ref<ForkSite> site) {
   const uint32_t capacity = program.num_registers + kSpareRegisters;
-  void* memory = std::malloc(sizeof(ScriptTask) + capacity * sizeof(IValue));
-  if (!memory) throw std::bad_alloc();
+  void* memory = cached_new(sizeof(ScriptTask) + capacity * sizeof(IValue));
   return Ref<ScriptTask>(new (memory) ScriptTask(program, capacity, std::move(keep_alive), std::move(site)));
 }
 
-void ScriptTask::operator delete(void* p) { std::free(p); }
+void ScriptTask::operator delete(ScriptTask* self, std::destroying_delete_t) {
+  const size_t bytes = sizeof(ScriptTask) + self->inline_capacity_ * sizeof(IValue);
+  self->~ScriptTask();
+  cached_delete(self, bytes);
+}
 
 ScriptTask::ScriptTask(const Program& program, uint32_t capacity, Ref<RefCounted> keep_alive, Ref<ForkSite> site)
-    : top_(program.num_registers), capacity_(capacity), registers_(inline_registers()), keep_alive_(std::move(keep_alive)),
-      site_(std::move(site)) {
+    : top_(program.num_registers), capacity_(capacity), registers_(inline_registers()), inline_capacity_(capacity),
+      keep_alive_(std::move(keep_alive)), site_(std::move(site)) {
   for (uint32_t k = 0; k < capacity; ++k) new (&registers_[k]) IValue();
   frames_.push_back({&program, 0, 0, nullptr, 0});
 }

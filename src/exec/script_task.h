@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "exec/program.h"
@@ -16,7 +17,7 @@ class ScriptTask final : public Task {
   // A task about to run `program`; arguments are put in through argument(i). The site is null for the outermost call.
   static Ref<ScriptTask> create(const Program& program, Ref<RefCounted> keep_alive, Ref<ForkSite> site);
   ~ScriptTask() override;
-  static void operator delete(void* p);
+  static void operator delete(ScriptTask* self, std::destroying_delete_t);
 
   IValue& argument(uint32_t i) { return registers_[i]; }
   // The future that gets the result, tied to this task.
@@ -34,6 +35,17 @@ class ScriptTask final : public Task {
     uint64_t session;
   };
   class Arguments;
+  // Tasks are made on one thread and freed on another, which malloc is slow at.
+  template <class T>
+  struct CachedAllocator {
+    using value_type = T;
+    CachedAllocator() = default;
+    template <class U>
+    CachedAllocator(const CachedAllocator<U>&) {}
+    T* allocate(size_t n) { return static_cast<T*>(cached_new(n * sizeof(T))); }
+    void deallocate(T* p, size_t n) { cached_delete(p, n * sizeof(T)); }
+    friend bool operator==(const CachedAllocator&, const CachedAllocator&) { return true; }
+  };
 
   ScriptTask(const Program& program, uint32_t capacity, Ref<RefCounted> keep_alive, Ref<ForkSite> site);
   IValue* inline_registers() { return reinterpret_cast<IValue*>(this + 1); }
@@ -59,7 +71,8 @@ class ScriptTask final : public Task {
   uint32_t top_;       // registers in use
   uint32_t capacity_;
   IValue* registers_;  // inline ones, or on the heap
-  std::vector<Frame> frames_;
+  const uint32_t inline_capacity_;
+  std::vector<Frame, CachedAllocator<Frame>> frames_;
   Future* future_ = nullptr;  // Task keeps it alive
   Ref<RefCounted> keep_alive_;  // the entry's program
   Ref<ForkSite> site_;

@@ -200,8 +200,9 @@ struct Product {
   static constexpr int64_t kFewBlocks = 64;
   void run() const {
     if (m <= 0 || b.n() <= 0) return;
-    int64_t threads = num_threads();
-    if (threads == 1 || row_blocks() >= std::min(kFewBlocks, 4 * threads)) {
+    int64_t threads = num_threads(), blocks = row_blocks();
+    // Whole row blocks need one loop and no waiting between packing and products.
+    if (blocks % threads == 0 || blocks >= std::min(kFewBlocks, 4 * threads)) {
       run_by_row_blocks();
     } else {
       run_by_panels();

@@ -119,7 +119,7 @@ bool pays_to_pack(int64_t m, int64_t n, int64_t k) {
 // one packing of up to 16 MB.
 struct PanelGemm : FloatGemm {
   int64_t stretch() const {
-    int64_t floats = m <= 2 * kRowBlock ? int64_t{1} << 18 : int64_t{1} << 22;
+    int64_t floats = m <= 2 * kRowBlock ? int64_t{1} << 19 : int64_t{1} << 22;
     return std::max<int64_t>(1, floats / (k * kPanelColumns)) * kPanelColumns;
   }
 

@@ -32,24 +32,43 @@ void PackedMatrix::allocate(int64_t k, int64_t n) {
   buffer_ = AlignedBuffer(static_cast<size_t>(panels * panel_floats()) * sizeof(float));
 }
 
-void PackedMatrix::pack_panel(int64_t index, bool transposed, int64_t columns, const float* b,
-                              int64_t ldb, float scale) {
+// Room for a panel: what the matrix does not fill is zero.
+float* PackedMatrix::clear_panel(int64_t index, int64_t columns) {
   float* out = buffer_.floats() + index * panel_floats();
-  if (columns < kPanelColumns) {
-    std::fill(out, out + panel_floats(), 0.0f);
-  } else {
-    std::fill(out + k_ * kPanelColumns, out + panel_floats(), 0.0f);
-  }
-  if (transposed) {
-    move_kernels().transpose(columns, k_, b, ldb, out, kPanelColumns);
-  } else {
-    for (int64_t p = 0; p < k_; ++p) {
-      std::memcpy(out + p * kPanelColumns, b + p * ldb, static_cast<size_t>(columns) * sizeof(float));
-    }
-  }
-  if (!move_kernels().finish_panel(k_, scale, out)) {
+  std::fill(out + (columns < kPanelColumns ? 0 : k_ * kPanelColumns), out + panel_floats(), 0.0f);
+  return out;
+}
+
+void PackedMatrix::finish_panel(int64_t index, float scale) {
+  if (!move_kernels().finish_panel(k_, scale, buffer_.floats() + index * panel_floats())) {
     std::atomic_ref<bool>(is_moderate_).store(false, std::memory_order_relaxed);
   }
+}
+
+void PackedMatrix::pack_columns(int64_t index, int64_t columns, const float* b, int64_t ldb,
+                                float scale) {
+  move_kernels().transpose(columns, k_, b, ldb, clear_panel(index, columns), kPanelColumns);
+  finish_panel(index, scale);
+}
+
+// Panels [begin, end) of a matrix stored by rows: each row is read in one go, since rows are often
+// pages apart.
+void PackedMatrix::pack_rows(int64_t begin, int64_t end, const float* b, int64_t ldb, float scale) {
+  int64_t last = std::min(end, n_ / kPanelColumns);  // panels that are whole
+  for (int64_t i = begin; i < end; ++i) clear_panel(i, i < last ? kPanelColumns : 0);
+  float* out = buffer_.floats();
+  for (int64_t p = 0; p < k_; ++p) {
+    const float* row = b + p * ldb;
+    for (int64_t i = begin; i < last; ++i) {
+      std::memcpy(out + i * panel_floats() + p * kPanelColumns, row + i * kPanelColumns,
+                  kPanelColumns * sizeof(float));
+    }
+    if (last < end) {
+      std::copy(row + last * kPanelColumns, row + n_,
+                out + last * panel_floats() + p * kPanelColumns);
+    }
+  }
+  for (int64_t i = begin; i < end; ++i) finish_panel(i, scale);
 }
 
 PackedMatrix::PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b, int64_t ldb,
@@ -58,10 +77,17 @@ PackedMatrix::PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b
   int64_t panels = round_up(n, kPanelColumns) / kPanelColumns;
   int64_t grain = std::max<int64_t>(1, kPackWork / std::max<int64_t>(1, panel_floats()));
   parallel_for(0, panels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int64_t column = i * kPanelColumns;
-      pack_panel(i, transposed, std::min(kPanelColumns, n - column),
-                 b + (transposed ? column * ldb : column), ldb, scale);
+    constexpr int64_t kTogether = 8;  // streams that a core follows well
+    for (int64_t i = begin; i < end; i += kTogether) {
+      int64_t stop = std::min(end, i + kTogether);
+      if (!transposed) {
+        pack_rows(i, stop, b, ldb, scale);
+        continue;
+      }
+      for (int64_t j = i; j < stop; ++j) {
+        int64_t column = j * kPanelColumns;
+        pack_columns(j, std::min(kPanelColumns, n - column), b + column * ldb, ldb, scale);
+      }
     }
   });
 }
@@ -75,8 +101,8 @@ PackedMatrix PackedMatrix::interleaved(int64_t groups, int64_t k, int64_t n, con
   parallel_for(0, groups * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t column = i / groups * kPanelColumns, group = i % groups;
-      packed.pack_panel(i, true, std::min(kPanelColumns, n - column),
-                        b + (group * n + column) * ldb, ldb, 1.0f);
+      packed.pack_columns(i, std::min(kPanelColumns, n - column), b + (group * n + column) * ldb,
+                          ldb, 1.0f);
     }
   });
   return packed;

@@ -30,8 +30,10 @@ class PackedMatrix {
   size_t bytes() const { return buffer_.bytes(); }
 
  private:
-  void pack_panel(int64_t index, bool transposed, int64_t columns, const float* b, int64_t ldb,
-                  float scale);
+  float* clear_panel(int64_t index, int64_t columns);
+  void finish_panel(int64_t index, float scale);
+  void pack_columns(int64_t index, int64_t columns, const float* b, int64_t ldb, float scale);
+  void pack_rows(int64_t begin, int64_t end, const float* b, int64_t ldb, float scale);
   void allocate(int64_t k, int64_t n);
 
   int64_t k_ = 0, n_ = 0;

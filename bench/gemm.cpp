@@ -1,5 +1,5 @@
-// How fast matrix products and recurrent layers are, in GFLOP/s. Run by gemm.py, which prints ratios
-// to PyTorch, or by hand: bench_gemm [threads] [part of a name]. One line a case.
+// How fast matrix products and recurrent layers are, in GFLOP/s. Run by gemm.py, which prints
+// ratios to PyTorch, or by hand: bench_gemm [threads] [part of a name]. One line a case.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -51,10 +51,10 @@ void measure(const char* name, double flops, F&& f) {
 }
 
 void plain_products() {
-  const int64_t sizes[][3] = {{16, 16, 16},     {64, 64, 64},      {128, 128, 128},
-                              {256, 256, 256},  {512, 512, 512},   {1024, 1024, 1024},
+  const int64_t sizes[][3] = {{16, 16, 16},       {64, 64, 64},     {128, 128, 128},
+                              {256, 256, 256},    {512, 512, 512},  {1024, 1024, 1024},
                               {2048, 2048, 2048}, {50, 4096, 1024}, {2500, 4096, 1024},
-                              {1, 1024, 1024},  {1024, 1, 1024},   {8, 1024, 1024}};
+                              {1, 1024, 1024},    {1024, 1, 1024},  {8, 1024, 1024}};
   for (auto& s : sizes) {
     int64_t m = s[0], n = s[1], k = s[2];
     auto a = random_floats(m * k), b = random_floats(k * n);
@@ -88,8 +88,9 @@ void packed_products() {
       AlignedBuffer space(static_cast<size_t>(kernels->rows_bytes(rows, k)));
       kernels->pack_rows(rows, k, RowSource{a.data(), k}, 0, space.data());
       std::snprintf(name, sizeof name, "kernel %s %dx4096x1024", kernels->name, int(rows));
-      PanelProduct x{rows, k, space.data(), packed.panel(0), packed.panel_floats(), n, nullptr, 0,
-                     c.data(), n};
+      PanelProduct x{
+          rows,     k, space.data(), packed.panel(0), packed.panel_floats(), n, nullptr, 0,
+          c.data(), n};
       measure(name, 2.0 * rows * n * k, [&] { kernels->multiply(x); });
     }
   }
@@ -101,8 +102,22 @@ void gates_alone() {
   // Per unit: 3 sigmoids, 2 tanh; the number printed counts them as 1 each.
   measure("gates 50x1024", 5.0 * rows * 1024, [&] {
     for (int64_t i = 0; i < blocks; ++i) {
-      GateRows g{rows, 32, sums.data(), 128, nullptr, 0, h.data() + 32 * i, c.data() + 32 * i, 1024,
-                 out.data() + 32 * i, 1024, nullptr, 0, 0, nullptr, 0};
+      GateRows g{rows,
+                 32,
+                 sums.data(),
+                 128,
+                 nullptr,
+                 0,
+                 h.data() + 32 * i,
+                 c.data() + 32 * i,
+                 1024,
+                 out.data() + 32 * i,
+                 1024,
+                 nullptr,
+                 0,
+                 0,
+                 nullptr,
+                 0};
       gate_kernels().lstm(g);
     }
   });
@@ -117,8 +132,9 @@ struct Net {
                                                w_hidden.data(), bias.data(), bias.data()}};
   Net() : out(static_cast<size_t>(kSteps * kBatch * kWidth)) {}
   void run(const float* x, bool reverse) {
-    RecurrentCall<float> call{kSteps, kBatch, reverse, x, kBatch * kWidth, kWidth, nullptr, nullptr,
-                              out.data(), kBatch * kWidth, kWidth};
+    RecurrentCall<float> call{kSteps,          kBatch,          reverse, x,
+                              kBatch * kWidth, kWidth,          nullptr, nullptr,
+                              out.data(),      kBatch * kWidth, kWidth};
     recurrent_forward(weights, call);
   }
 };

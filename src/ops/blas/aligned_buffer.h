@@ -1,5 +1,5 @@
-// Memory on cache-line boundaries, owned by one object. Used by packed matrices and by scratch space
-// that a call brings for itself.
+// Memory on cache-line boundaries, owned by one object. Used by packed matrices and by scratch
+// space that a call brings for itself.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What turns the sums of a block of 32 hidden units into activations and new states, a time step of a
-// recurrent layer. Called by lstm.cpp; written in gates_simd.cpp. No standard templates, as in
+// What turns the sums of a block of 32 hidden units into activations and new states, a time step of
+// a recurrent layer. Called by lstm.cpp; written in gates_simd.cpp. No standard templates, as in
 // panel_kernels.h.
 #pragma once
 

@@ -111,8 +111,7 @@ void gru(const GateRows& g) {
     Vf reset = sigmoid(load(sums));
     Vf update = sigmoid(load(sums + kUnits));
     Vf recurrent = load(sums + 2 * kUnits);
-    Vf candidate =
-        tanh(fma(reset, recurrent, load(g.new_input + row * g.new_input_stride + unit)));
+    Vf candidate = tanh(fma(reset, recurrent, load(g.new_input + row * g.new_input_stride + unit)));
     Vf before = load(g.h + row * g.state_stride + unit);
     put_hidden(g, row, unit, units, fma(update, before - candidate, candidate));
     Saved saved(g, row, unit, units);

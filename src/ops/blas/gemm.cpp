@@ -1,6 +1,7 @@
-// Float and double products. Called through gemm.h. Floats of some size go to our own kernels (packed.h,
-// thin_kernels.h), everything else to OpenBLAS' single-threaded kernels, one call a tile of a fixed grid
-// over C. Both cut C by its sizes only, so that results do not depend on the number of threads.
+// Float and double products. Called through gemm.h. Floats of some size go to our own kernels
+// (packed.h, thin_kernels.h), everything else to OpenBLAS' single-threaded kernels, one call a tile
+// of a fixed grid over C. Both cut C by its sizes only, so that results do not depend on the number
+// of threads.
 #include "ops/blas/gemm.h"
 
 #include <cblas.h>
@@ -18,8 +19,8 @@
 namespace prong::blas {
 namespace {
 
-// One thread takes about 20 us for this many multiply-adds; below it, waking a second one costs more
-// than it saves (bench/gemm.cpp).
+// One thread takes about 20 us for this many multiply-adds; below it, waking a second one costs
+// more than it saves (bench/gemm.cpp).
 constexpr int64_t kParallelWork = int64_t{1} << 20;
 
 void multiply(bool trans_a, bool trans_b, int m, int n, int k, float alpha, const float* a, int lda,
@@ -59,8 +60,8 @@ void scale(int64_t m, int64_t n, T beta, T* c, int64_t ldc) {
 int leading(int64_t rows, int64_t columns, int64_t ld) {
   PRONG_ASSERT(rows <= 1 || ld >= columns, "gemm: rows of ", columns, " elements, ", ld, " apart");
   int64_t value = std::max<int64_t>({ld, columns, 1});
-  PRONG_CHECK(value <= std::numeric_limits<int>::max(), kRuntime,
-              "matmul: a row stride of ", value, " elements is too large");
+  PRONG_CHECK(value <= std::numeric_limits<int>::max(), kRuntime, "matmul: a row stride of ", value,
+              " elements is too large");
   return static_cast<int>(value);
 }
 
@@ -80,8 +81,9 @@ Grid make_grid(int64_t m, int64_t n, int64_t k) {
     // Halve the longer side until a tile has at most 512 of each and 2^25 multiply-adds, but stay
     // above the size where a tile is worth a task.
     auto work = [&] { return grid.rows * grid.columns * k; };
-    while (work() > kParallelWork && (work() > (1 << 25) || std::max(grid.rows, grid.columns) > 512)
-           && std::max(grid.rows, grid.columns) > 64) {
+    while (work() > kParallelWork &&
+           (work() > (1 << 25) || std::max(grid.rows, grid.columns) > 512) &&
+           std::max(grid.rows, grid.columns) > 64) {
       int64_t& side = grid.rows > grid.columns ? grid.rows : grid.columns;
       side = (side / 2 + 31) / 32 * 32;
     }
@@ -115,8 +117,8 @@ bool pays_to_pack(int64_t m, int64_t n, int64_t k) {
 }
 
 // Our own kernels on panels of B that are packed for this product, a stretch of columns at a time:
-// few rows read a stretch from the second-level cache right after it was packed, many rows are worth
-// one packing of up to 16 MB.
+// few rows read a stretch from the second-level cache right after it was packed, many rows are
+// worth one packing of up to 16 MB.
 struct PanelGemm : FloatGemm {
   int64_t stretch() const {
     int64_t floats = m <= 2 * kRowBlock ? int64_t{1} << 19 : int64_t{1} << 22;
@@ -147,7 +149,8 @@ struct PanelGemm : FloatGemm {
   }
 };
 
-// A product that reads one big matrix once: up to kThin rows, or up to kThin columns, of the result.
+// A product that reads one big matrix once: up to kThin rows, or up to kThin columns, of the
+// result.
 constexpr int64_t kThin = 24;
 
 // Rows of a [rows, columns] matrix turned into columns, where the kernel wants them contiguous.
@@ -176,8 +179,20 @@ bool is_thin(bool trans_a, int64_t m, int64_t n, int64_t k) {
 }
 
 void gemm_thin(const FloatGemm& g) {
-  ThinProduct x{g.m, g.n, g.k, g.alpha, g.a, g.trans_a ? 1 : g.lda, g.trans_a ? g.lda : 1,
-                g.b, g.trans_b ? 1 : g.ldb, g.trans_b ? g.ldb : 1, g.beta, g.c, g.ldc, 1};
+  ThinProduct x{g.m,
+                g.n,
+                g.k,
+                g.alpha,
+                g.a,
+                g.trans_a ? 1 : g.lda,
+                g.trans_a ? g.lda : 1,
+                g.b,
+                g.trans_b ? 1 : g.ldb,
+                g.trans_b ? g.ldb : 1,
+                g.beta,
+                g.c,
+                g.ldc,
+                1};
   AlignedBuffer aside;
   if (g.m <= kThin && g.m <= g.n) {
     if (!g.trans_b) return run_thin(thin_kernels().rows, x);
@@ -195,8 +210,8 @@ void gemm_thin(const FloatGemm& g) {
     x.b = aside.floats();
     x.b_col = g.k;
   }
-  run_thin(thin_kernels().dots, {g.n, g.m, g.k, g.alpha, x.b, x.b_col, 1, g.a, 1, g.lda, g.beta,
-                                 g.c, 1, g.ldc});
+  run_thin(thin_kernels().dots,
+           {g.n, g.m, g.k, g.alpha, x.b, x.b_col, 1, g.a, 1, g.lda, g.beta, g.c, 1, g.ldc});
 }
 
 template <class T>
@@ -216,9 +231,19 @@ void gemm_impl(bool trans_a, bool trans_b, int64_t batch, int64_t m, int64_t n, 
       parallel_for(0, batch, std::max<int64_t>(1, kParallelWork / (m * n * k)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
-                       FloatGemm g{trans_a, trans_b, m, n, k, alpha, a + at(offsets_a, i),
-                                         lda, b + at(offsets_b, i), ldb, beta,
-                                         c + at(offsets_c, i), ldc};
+                       FloatGemm g{trans_a,
+                                   trans_b,
+                                   m,
+                                   n,
+                                   k,
+                                   alpha,
+                                   a + at(offsets_a, i),
+                                   lda,
+                                   b + at(offsets_b, i),
+                                   ldb,
+                                   beta,
+                                   c + at(offsets_c, i),
+                                   ldc};
                        thin ? gemm_thin(g) : PanelGemm{g}.run();
                      }
                    });

@@ -12,8 +12,9 @@ namespace prong::blas {
 
 namespace {
 
-// Input products are made for as many steps at once as give this many rows: enough to use the packed
-// weights well, few enough that the sums stay in the third-level cache (10 MB for 1024 hidden units).
+// Input products are made for as many steps at once as give this many rows: enough to use the
+// packed weights well, few enough that the sums stay in the third-level cache (10 MB for 1024
+// hidden units).
 constexpr int64_t kInputRows = 512;
 constexpr int64_t kMostGates = 4;
 // Rows of sums a power of two apart would fight for the same few lines of the cache.
@@ -63,8 +64,8 @@ class Walk {
                                            std::max<int64_t>(1, call.steps))) {
     rows_stride_ = packed_rows_bytes(std::min(kRowBlock, call.batch), weights.hidden());
     rows_ = AlignedBuffer(static_cast<size_t>(row_blocks() * rows_stride_));
-    sums_ = AlignedBuffer(static_cast<size_t>(steps_at_once_ * call.batch * columns_) *
-                          sizeof(float));
+    sums_ =
+        AlignedBuffer(static_cast<size_t>(steps_at_once_ * call.batch * columns_) * sizeof(float));
     h_ = make_state(call.h0);
     if (weights.cell() == Cell::kLstm) c_ = make_state(call.c0);
   }
@@ -195,10 +196,14 @@ class Walk {
     g.cells = call_.cells ? call_.cells + (t * call_.batch + row) * hidden + unit : nullptr;
     const GateKernels& kernels = gate_kernels();
     switch (weights_.cell()) {
-      case Cell::kLstm: return kernels.lstm(g);
-      case Cell::kGru: return kernels.gru(g);
-      case Cell::kTanh: return kernels.tanh(g);
-      case Cell::kRelu: return kernels.relu(g);
+    case Cell::kLstm:
+      return kernels.lstm(g);
+    case Cell::kGru:
+      return kernels.gru(g);
+    case Cell::kTanh:
+      return kernels.tanh(g);
+    case Cell::kRelu:
+      return kernels.relu(g);
     }
   }
 

@@ -1,11 +1,11 @@
-// The compute core of recurrent layers: one layer and direction of an LSTM, a GRU or a plain RNN over
-// a whole sequence. Called by the ops lstm, gru, rnn_tanh and rnn_relu (ops/defs).
+// The compute core of recurrent layers: one layer and direction of an LSTM, a GRU or a plain RNN
+// over a whole sequence. Called by the ops lstm, gru, rnn_tanh and rnn_relu (ops/defs).
 //
 // Weights are packed once (RecurrentWeights) and used by any number of calls and threads. A call
-// computes the input products of many time steps at once, and each step's recurrent product with the
-// gates fused, a block of 32 hidden units at a time. It spreads over the pool when that is idle and
-// may run in several tasks at once; it brings its own scratch memory. The bits of the result do not
-// depend on the number of threads.
+// computes the input products of many time steps at once, and each step's recurrent product with
+// the gates fused, a block of 32 hidden units at a time. It spreads over the pool when that is idle
+// and may run in several tasks at once; it brings its own scratch memory. The bits of the result do
+// not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ constexpr int64_t gate_count(Cell cell) {
   return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1;
 }
 
-// Weights as PyTorch keeps them: w_input [gates * hidden, input], w_hidden [gates * hidden, hidden],
-// biases [gates * hidden] or both null; rows contiguous.
+// Weights as PyTorch keeps them: w_input [gates * hidden, input], w_hidden [gates * hidden,
+// hidden], biases [gates * hidden] or both null; rows contiguous.
 template <class T>
 struct PlainWeights {
   Cell cell;

@@ -10,7 +10,8 @@ struct MoveKernels {
   // to[j * to_stride + i] = from[i * from_stride + j] for i < m, j < n.
   void (*transpose)(int64_t m, int64_t n, const float* from, int64_t from_stride, float* to,
                     int64_t to_stride);
-  // Multiplies a panel of k rows by `scale` in place, and tells whether all its columns are moderate.
+  // Multiplies a panel of k rows by `scale` in place, and tells whether all its columns are
+  // moderate.
   bool (*finish_panel)(int64_t k, float scale, float* panel);
 };
 

@@ -1,4 +1,5 @@
-// Transposition in vector registers, and the last look at a packed panel. Called through MoveKernels.
+// Transposition in vector registers, and the last look at a packed panel. Called through
+// MoveKernels.
 #include "ops/blas/move_kernels.h"
 #include "ops/blas/panel_kernels.h"
 #include "ops/blas/simd_float.h"
@@ -8,8 +9,8 @@ namespace {
 
 using blas::kPanelColumns;
 
-// Which lanes of (a, b) make the first and the second result when blocks of kDistance lanes of a and
-// b are exchanged across the diagonal.
+// Which lanes of (a, b) make the first and the second result when blocks of kDistance lanes of a
+// and b are exchanged across the diagonal.
 template <int kDistance>
 Vi first_lanes() {
   Vi lanes{};

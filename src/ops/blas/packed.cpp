@@ -111,8 +111,8 @@ PackedMatrix PackedMatrix::interleaved(int64_t groups, int64_t k, int64_t n, con
 const PanelKernels& kernels_for(int64_t m, const PackedMatrix& b) {
   const PanelKernels* split = split_kernels();
   if (!split || !b.is_moderate()) return exact_kernels();
-  // Measured on 4096 x 1024, in 10 us: the matrix unit takes 45 to read and split B, and 80 for each
-  // 32 rows or part of them; fused multiply-adds take 5 a row (bench/gemm.cpp).
+  // Measured on 4096 x 1024, in 10 us: the matrix unit takes 45 to read and split B, and 80 for
+  // each 32 rows or part of them; fused multiply-adds take 5 a row (bench/gemm.cpp).
   int64_t row_pairs = (m + 31) / 32;
   return 45 + 80 * row_pairs < 5 * m ? *split : exact_kernels();
 }

@@ -17,9 +17,10 @@ class PackedMatrix {
   PackedMatrix(bool transposed, int64_t k, int64_t n, const float* b, int64_t ldb,
                float scale = 1.0f);
   // `groups` matrices below each other, b[groups * n, k], transposed: the weights of a recurrent
-  // layer's gates. Columns are regrouped so that panel groups * i + g holds columns 32i .. 32i+31 of
-  // matrix g; each matrix is filled up with zero columns to a multiple of 32.
-  static PackedMatrix interleaved(int64_t groups, int64_t k, int64_t n, const float* b, int64_t ldb);
+  // layer's gates. Columns are regrouped so that panel groups * i + g holds columns 32i .. 32i+31
+  // of matrix g; each matrix is filled up with zero columns to a multiple of 32.
+  static PackedMatrix interleaved(int64_t groups, int64_t k, int64_t n, const float* b,
+                                  int64_t ldb);
 
   int64_t k() const { return k_; }
   int64_t n() const { return n_; }  // with the columns of interleaved() that were filled up

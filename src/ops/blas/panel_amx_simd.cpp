@@ -4,8 +4,8 @@
 // A float has 24 bits, a bfloat16 has 8: x = high + middle + low exactly, each a bfloat16. Of the
 // nine products of parts the six largest are summed in float by the unit; the three left out are
 // below 2^-23 of the product, about float's own rounding. The unit takes denormals for zero, and
-// infinity has no parts, so rows of A and columns of B must be moderate (is_moderate); what isn't is
-// left to the fused multiply-adds. docs/decisions has the measurements.
+// infinity has no parts, so rows of A and columns of B must be moderate (is_moderate); what isn't
+// is left to the fused multiply-adds. docs/decisions has the measurements.
 //
 // B stays as floats in its panels, and a stretch of rows is split into a buffer while the
 // matrix unit works on the one before: weights are read once a step of a recurrent net, and reading
@@ -26,12 +26,12 @@ using blas::PanelKernels;
 using blas::PanelProduct;
 using blas::RowSource;
 
-constexpr int64_t kTileRows = 16;             // a matrix register is 16 rows of 64 bytes
-constexpr int64_t kTileBytes = 1024;          // so 16 x 32 bfloat16 or 16 x 16 float
+constexpr int64_t kTileRows = 16;                // a matrix register is 16 rows of 64 bytes
+constexpr int64_t kTileBytes = 1024;             // so 16 x 32 bfloat16 or 16 x 16 float
 constexpr int64_t kPartsBytes = 3 * kTileBytes;  // high, middle and low of one tile
 constexpr int64_t kStepBytes = 2 * kPartsBytes;  // of B: two tiles stand side by side in a panel
-// Steps of k in a stretch of B that is split at once: 48 KB, twice, for rows that use it several times.
-// One pair of tiles only passes through, and does so within the first-level cache.
+// Steps of k in a stretch of B that is split at once: 48 KB, twice, for rows that use it several
+// times. One pair of tiles only passes through, and does so within the first-level cache.
 constexpr int64_t kSteps = 8;
 constexpr int64_t kStepsInPassing = 2;
 
@@ -40,9 +40,7 @@ int64_t steps_of(int64_t k) { return (k + kPanelDepth - 1) / kPanelDepth; }
 int64_t row_pairs_of(int64_t m) { return (m + 2 * kTileRows - 1) / (2 * kTileRows); }
 
 // A: for each 16 rows, for each 32 of k: three tiles (high, middle, low), a row of 32 numbers each.
-int64_t rows_bytes(int64_t m, int64_t k) {
-  return row_pairs_of(m) * 2 * steps_of(k) * kPartsBytes;
-}
+int64_t rows_bytes(int64_t m, int64_t k) { return row_pairs_of(m) * 2 * steps_of(k) * kPartsBytes; }
 
 // The bfloat16 nearest to each float, as the upper half of 32 bits.
 __m512i round_to_bfloat16(__m512 x) {
@@ -55,8 +53,7 @@ __m512i round_to_bfloat16(__m512 x) {
 bool pack_rows(int64_t m, int64_t k, const RowSource& source, int64_t first, void* out) {
   int64_t steps = steps_of(k), padded = row_pairs_of(m) * 2 * kTileRows;
   for (int64_t r = 0; r < padded; ++r) {
-    char* tile = static_cast<char*>(out) + r / kTileRows * steps * kPartsBytes +
-                 r % kTileRows * 64;
+    char* tile = static_cast<char*>(out) + r / kTileRows * steps * kPartsBytes + r % kTileRows * 64;
     const float* row = r < m ? source.row(first + r) : nullptr;
     __m512i largest = _mm512_setzero_si512();
     for (int64_t p = 0; p < steps * kPanelDepth; p += kTileRows) {
@@ -93,10 +90,10 @@ inline void split_two_rows(const float* rows, char* out) {
     for (int part = 0; part < 3; ++part) {
       __m512i both = _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(even, 16), odd);
       _mm512_store_si512(at + part * kTileBytes, both);
-      even = _mm512_castps_si512(_mm512_sub_ps(
-          _mm512_castsi512_ps(even), _mm512_castsi512_ps(_mm512_and_si512(even, upper))));
-      odd = _mm512_castps_si512(_mm512_sub_ps(
-          _mm512_castsi512_ps(odd), _mm512_castsi512_ps(_mm512_and_si512(odd, upper))));
+      even = _mm512_castps_si512(_mm512_sub_ps(_mm512_castsi512_ps(even),
+                                               _mm512_castsi512_ps(_mm512_and_si512(even, upper))));
+      odd = _mm512_castps_si512(_mm512_sub_ps(_mm512_castsi512_ps(odd),
+                                              _mm512_castsi512_ps(_mm512_and_si512(odd, upper))));
     }
   }
 }
@@ -156,11 +153,10 @@ inline void split_share(const Splitter& splitter) {
   for (int i = kPairs * kChance / 6; i < kPairs * (kChance + 1) / 6; ++i) splitter.split(i);
 }
 
-// 32 of k: all products of parts but the three smallest, in an order with few loads. Meanwhile kPairs
-// pairs of rows of what comes next are split.
+// 32 of k: all products of parts but the three smallest, in an order with few loads. Meanwhile
+// kPairs pairs of rows of what comes next are split.
 template <int kPairs>
-inline void multiply_step(const char* upper, const char* lower, const char* b,
-                          Splitter& splitter) {
+inline void multiply_step(const char* upper, const char* lower, const char* b, Splitter& splitter) {
   load_left(upper, lower, 0);
   load_right(b, 0);
   PRONG_MULTIPLY_2X2;  // high x high
@@ -242,8 +238,8 @@ void copy_rows(int64_t rows, int64_t columns, const float* from, int64_t from_st
   }
 }
 
-// A 32 x 32 piece of the result. Between stretches its sums lie in `aside`, since rows of the result
-// are often a power of two apart and would fight for the same few lines of the cache.
+// A 32 x 32 piece of the result. Between stretches its sums lie in `aside`, since rows of the
+// result are often a power of two apart and would fight for the same few lines of the cache.
 struct Piece {
   const PanelProduct& x;
   float* aside;  // 32 x 32
@@ -330,8 +326,8 @@ void multiply(const PanelProduct& x) {
       int64_t row = r * 2 * kTileRows;
       Piece piece{x, aside + row * kPanelColumns, row, here.column};
       piece.begin(here.step == 0);
-      const char* upper = static_cast<const char*>(x.rows) + 2 * r * row_bytes +
-                          here.step * kPartsBytes;
+      const char* upper =
+          static_cast<const char*>(x.rows) + 2 * r * row_bytes + here.step * kPartsBytes;
       multiply_steps(upper, upper + row_bytes, current, steps, splitter);
       piece.end(here.step + steps == steps_of(x.k));
     }

@@ -1,8 +1,8 @@
 // Packed products with fused multiply-adds in vector registers. Called through PanelKernels.
 //
 // A tile of kTileRows x one panel (or half of one, with 16 registers) of sums stays in registers
-// while k runs. A is packed in strips of at most kTileRows rows, k-major within a strip, so that one
-// step of k reads one line of A and one row of the panel.
+// while k runs. A is packed in strips of at most kTileRows rows, k-major within a strip, so that
+// one step of k reads one line of A and one row of the panel.
 #include "ops/blas/panel_kernels.h"
 #include "ops/blas/simd_float.h"
 
@@ -155,8 +155,8 @@ void multiply(const PanelProduct& x) {
           // Each strip fetches its share of the stretch of B that comes next. Past the last panel
           // this asks for a little that nobody needs, which does no harm.
           int64_t share = depth * kPanelColumns * int64_t{sizeof(float)} / strips.count;
-          tile.ahead = reinterpret_cast<const char*>(panel + (p + depth) * kPanelColumns) +
-                       s * share;
+          tile.ahead =
+              reinterpret_cast<const char*>(panel + (p + depth) * kPanelColumns) + s * share;
           tile.ahead_step = part == 0 && depth ? share / depth : 0;
           TileKernel kernel = kTiles.kernels[height];
           if (valid == kTileColumns) {
@@ -176,13 +176,17 @@ void multiply(const PanelProduct& x) {
 const PanelKernels& fma_kernels() {
   static constexpr PanelKernels kernels = {
 #if defined(__AVX512F__)
-      "fma512",
+    "fma512",
 #elif defined(__AVX2__)
-      "fma256",
+    "fma256",
 #else
-      "fma",
+    "fma",
 #endif
-      rows_bytes, pack_rows, multiply, false};
+    rows_bytes,
+    pack_rows,
+    multiply,
+    false
+  };
   return kernels;
 }
 

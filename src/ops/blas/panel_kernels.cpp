@@ -1,8 +1,8 @@
 // The choice of kernels for this machine. Called through panel_kernels.h,
 // gate_kernels.h, move_kernels.h and thin_kernels.h.
+#include "ops/blas/panel_kernels.h"
 #include "ops/blas/gate_kernels.h"
 #include "ops/blas/move_kernels.h"
-#include "ops/blas/panel_kernels.h"
 #include "ops/blas/thin_kernels.h"
 
 #if defined(__x86_64__)
@@ -24,7 +24,8 @@ bool may_use_amx() {
   unsigned a, b, c, d;
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & kBf16) || !(d & kTile)) return false;
-  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  constexpr int kRequestPermission = 0x1023,
+                kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
   return false;

@@ -60,7 +60,7 @@ const blas::PanelKernels& fma_kernels();
 namespace prong::v4 {
 const blas::PanelKernels& fma_kernels();
 const blas::PanelKernels& amx_kernels();
-}
+}  // namespace prong::v4
 namespace prong::generic {
 const blas::PanelKernels& fma_kernels();
 }

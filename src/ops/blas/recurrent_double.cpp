@@ -1,5 +1,5 @@
-// Recurrent layers of doubles: the same walk as lstm.cpp with plain loops and products through gemm.
-// Called through lstm.h.
+// Recurrent layers of doubles: the same walk as lstm.cpp with plain loops and products through
+// gemm. Called through lstm.h.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -61,20 +61,24 @@ class DoubleWalk {
     double activated[4] = {};
     auto sum = [&](int64_t gate) { return input[gate * n] + hidden[gate * n]; };
     switch (w_.cell) {
-      case Cell::kLstm:
-        for (int64_t gate : {0, 1, 3}) activated[gate] = sigmoid(sum(gate));
-        activated[2] = std::tanh(sum(2));
-        c = activated[1] * c + activated[0] * activated[2];
-        h = activated[3] * std::tanh(c);
-        break;
-      case Cell::kGru:
-        for (int64_t gate : {0, 1}) activated[gate] = sigmoid(sum(gate));
-        activated[3] = hidden[2 * n];
-        activated[2] = std::tanh(input[2 * n] + activated[0] * activated[3]);
-        h = activated[2] + activated[1] * (h - activated[2]);
-        break;
-      case Cell::kTanh: h = activated[0] = std::tanh(sum(0)); break;
-      case Cell::kRelu: h = activated[0] = sum(0) < 0 ? 0.0 : sum(0); break;
+    case Cell::kLstm:
+      for (int64_t gate : {0, 1, 3}) activated[gate] = sigmoid(sum(gate));
+      activated[2] = std::tanh(sum(2));
+      c = activated[1] * c + activated[0] * activated[2];
+      h = activated[3] * std::tanh(c);
+      break;
+    case Cell::kGru:
+      for (int64_t gate : {0, 1}) activated[gate] = sigmoid(sum(gate));
+      activated[3] = hidden[2 * n];
+      activated[2] = std::tanh(input[2 * n] + activated[0] * activated[3]);
+      h = activated[2] + activated[1] * (h - activated[2]);
+      break;
+    case Cell::kTanh:
+      h = activated[0] = std::tanh(sum(0));
+      break;
+    case Cell::kRelu:
+      h = activated[0] = sum(0) < 0 ? 0.0 : sum(0);
+      break;
     }
     call_.out[t * call_.out_step + i * call_.out_batch + j] = h;
     int64_t saved = w_.cell == Cell::kGru ? 4 : gates_, row = t * call_.batch + i;

@@ -1,5 +1,5 @@
-// Products with few rows or few columns, which read one big matrix once and are bound by that; nothing
-// is packed. Called by gemm.cpp; written in thin_simd.cpp. No standard templates, as in
+// Products with few rows or few columns, which read one big matrix once and are bound by that;
+// nothing is packed. Called by gemm.cpp; written in thin_simd.cpp. No standard templates, as in
 // panel_kernels.h. Each element is one chain over k, whatever the rows and columns of a call.
 #pragma once
 

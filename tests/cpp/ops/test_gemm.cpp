@@ -1,4 +1,5 @@
-// Products of every kind against plain loops: transposes, strides, zero sizes, NaN in what is not read.
+// Products of every kind against plain loops: transposes, strides, zero sizes, NaN in what is not
+// read.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,16 +56,16 @@ void check(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, T alpha,
       double old = before[i * x.ldc + j];
       double expected = j < n ? alpha * x.exact(i, j) + beta * old : old;
       ASSERT_NEAR(x.c[i * x.ldc + j], expected, tolerance)
-          << m << "x" << n << "x" << k << (trans_a ? " ta" : "") << (trans_b ? " tb" : "")
-          << " at " << i << "," << j;
+          << m << "x" << n << "x" << k << (trans_a ? " ta" : "") << (trans_b ? " tb" : "") << " at "
+          << i << "," << j;
     }
   }
 }
 
 template <class T>
 void check_sizes() {
-  const int64_t sizes[][3] = {{1, 1, 1},   {3, 5, 7},    {64, 64, 64}, {1, 100, 33}, {100, 1, 33},
-                              {17, 31, 1}, {50, 130, 7}, {129, 65, 200}};
+  const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},   {64, 64, 64}, {1, 100, 33},
+                              {100, 1, 33}, {17, 31, 1}, {50, 130, 7}, {129, 65, 200}};
   for (auto& s : sizes) {
     for (int transposes = 0; transposes < 4; ++transposes) {
       bool ta = transposes & 1, tb = transposes & 2;
@@ -113,7 +114,8 @@ TEST(Gemm, ZeroSizes) {
 TEST(Gemm, NanInUnreadResultDoesNotSpread) {
   for (int64_t size : {1, 5, 40, 300}) {
     std::vector<float> a(size * size, 1), c(size * size, std::nanf(""));
-    gemm(false, false, size, size, size, 1.0f, a.data(), size, a.data(), size, 0.0f, c.data(), size);
+    gemm(false, false, size, size, size, 1.0f, a.data(), size, a.data(), size, 0.0f, c.data(),
+         size);
     for (float value : c) ASSERT_EQ(value, static_cast<float>(size));
   }
 }

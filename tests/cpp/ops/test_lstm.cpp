@@ -1,4 +1,5 @@
-// Recurrent layers against a plain loop in double: all cells, odd sizes, strides, states, directions.
+// Recurrent layers against a plain loop in double: all cells, odd sizes, strides, states,
+// directions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -108,9 +109,19 @@ struct FloatLayer {
         weights(PlainWeights<float>{l.cell, l.input, l.hidden, w_input.data(), w_hidden.data(),
                                     l.has_bias ? b_input.data() : nullptr,
                                     l.has_bias ? b_hidden.data() : nullptr}),
-        call{l.steps, l.batch, l.reverse, x.data(), l.batch * l.input, l.input,
-             l.has_state ? h0.data() : nullptr, l.has_state ? c0.data() : nullptr, out.data(),
-             l.batch * l.hidden, l.hidden, h.data(), c.data()} {}
+        call{l.steps,
+             l.batch,
+             l.reverse,
+             x.data(),
+             l.batch * l.input,
+             l.input,
+             l.has_state ? h0.data() : nullptr,
+             l.has_state ? c0.data() : nullptr,
+             out.data(),
+             l.batch * l.hidden,
+             l.hidden,
+             h.data(),
+             c.data()} {}
 };
 
 void check(Layer l, double tolerance = 3e-6) {
@@ -221,7 +232,7 @@ TEST(Recurrent, SaturatedAndNotFinite) {
   f.x[3] = INFINITY;
   recurrent_forward(f.weights, f.call);
   for (int64_t j = 0; j < l.hidden; ++j) {
-    EXPECT_TRUE(std::isnan(f.out[j]));                 // the first row
+    EXPECT_TRUE(std::isnan(f.out[j]));                  // the first row
     EXPECT_FALSE(std::isnan(f.out[2 * l.hidden + j]));  // rows do not mix
     EXPECT_FALSE(std::isnan(f.out[(l.batch + 2) * l.hidden + j]));
   }
@@ -278,11 +289,16 @@ TEST(Recurrent, DoubleAgainstLoops) {
     l.reverse = cell == Cell::kGru;
     l.compute();
     std::vector<double> out(l.out.size()), h(l.h.size()), c(l.c.size());
-    PlainWeights<double> weights{cell, l.input, l.hidden, l.w_input.data(), l.w_hidden.data(),
-                                 l.b_input.data(), l.b_hidden.data()};
-    RecurrentCall<double> call{l.steps, l.batch, l.reverse, l.x.data(), l.batch * l.input,
-                               l.input, l.h0.data(), l.c0.data(), out.data(),
-                               l.batch * l.hidden, l.hidden, h.data(), c.data()};
+    PlainWeights<double> weights{cell,
+                                 l.input,
+                                 l.hidden,
+                                 l.w_input.data(),
+                                 l.w_hidden.data(),
+                                 l.b_input.data(),
+                                 l.b_hidden.data()};
+    RecurrentCall<double> call{l.steps,  l.batch,     l.reverse,   l.x.data(), l.batch * l.input,
+                               l.input,  l.h0.data(), l.c0.data(), out.data(), l.batch * l.hidden,
+                               l.hidden, h.data(),    c.data()};
     recurrent_forward(weights, call);
     for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], l.out[i], 1e-13);
     for (size_t i = 0; i < h.size(); ++i) ASSERT_NEAR(h[i], l.h[i], 1e-13);

@@ -31,7 +31,8 @@ std::vector<const PanelKernels*> all_kernels() {
   return kernels;
 }
 
-// Rows x columns of `kernels`' result with a margin around, against double; returns the largest error.
+// Rows x columns of `kernels`' result with a margin around, against double; returns the largest
+// error.
 double run(const PanelKernels& kernels, int64_t m, int64_t n, int64_t k, bool with_init) {
   int64_t lda = k + 1, ldc = n + 2;
   auto a = random_floats(m * lda, 1), b = random_floats(n * k, 2), init = random_floats(m * n, 3);
@@ -40,8 +41,16 @@ double run(const PanelKernels& kernels, int64_t m, int64_t n, int64_t k, bool wi
   AlignedBuffer rows(static_cast<size_t>(kernels.rows_bytes(m, k)));
   EXPECT_TRUE(kernels.pack_rows(m, k, RowSource{a.data(), lda}, 0, rows.data()));
   std::vector<float> c(m * ldc, std::nanf(""));
-  PanelProduct x{m, k, rows.data(), packed.panel(0), packed.panel_floats(), n,
-                 with_init ? init.data() : nullptr, n, c.data(), ldc};
+  PanelProduct x{m,
+                 k,
+                 rows.data(),
+                 packed.panel(0),
+                 packed.panel_floats(),
+                 n,
+                 with_init ? init.data() : nullptr,
+                 n,
+                 c.data(),
+                 ldc};
   kernels.multiply(x);
   double worst = 0;
   for (int64_t i = 0; i < m; ++i) {
@@ -61,8 +70,8 @@ double run(const PanelKernels& kernels, int64_t m, int64_t n, int64_t k, bool wi
 }
 
 TEST(Packed, EveryKernelEverySize) {
-  const int64_t sizes[][3] = {{1, 1, 1},    {1, 32, 32},  {7, 33, 31},    {16, 64, 64},
-                              {17, 31, 33}, {50, 96, 300}, {33, 40, 257}, {64, 65, 513},
+  const int64_t sizes[][3] = {{1, 1, 1},       {1, 32, 32},   {7, 33, 31},   {16, 64, 64},
+                              {17, 31, 33},    {50, 96, 300}, {33, 40, 257}, {64, 65, 513},
                               {128, 32, 1030}, {3, 5, 0}};
   for (const PanelKernels* kernels : all_kernels()) {
     for (auto& s : sizes) {
@@ -93,8 +102,8 @@ TEST(Packed, ProductsThatFitAFloatAreExact) {
     AlignedBuffer rows(static_cast<size_t>(kernels->rows_bytes(m, k)));
     ASSERT_TRUE(kernels->pack_rows(m, k, RowSource{a.data(), k}, 0, rows.data()));
     std::vector<float> c(m * n);
-    kernels->multiply({m, k, rows.data(), packed.panel(0), packed.panel_floats(), n, nullptr, 0,
-                       c.data(), n});
+    kernels->multiply(
+        {m, k, rows.data(), packed.panel(0), packed.panel_floats(), n, nullptr, 0, c.data(), n});
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0;

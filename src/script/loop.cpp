@@ -128,39 +128,16 @@ Flow Emitter::loop(const LoopPlan& plan) {
   inside.names.insert(plan.extra.begin(), plan.extra.end());
   const bool may_stop = inside.has_break || inside.has_return;
 
-  std::vector<std::string> carried;
-  std::vector<TypePtr> types;
-  for (auto it = env_.begin(); it != env_.end();) {
-    const auto& [name, v] = *it;
-    if (name.find('.') != std::string::npos && inside.names.count(name)) {
-      it = env_.erase(it);
-      continue;
-    }
-    if (name[0] != '$' && inside.names.count(name)) {
-      Variable& var = it->second;
-      if (var.term.kind == Term::Kind::kTuple || (var.term.kind == Term::Kind::kNamed && var.term.named.kind == Named::Kind::kConstant))
-        var.term = Term(value(var.term, s.range));
-      if (var.term.is_value()) {
-        carried.push_back(name);
-        const TypePtr now = type(var.term.value);
-        types.push_back(var.declared && unknowns_.fits(now, var.declared) ? var.declared : now);
-      }
-    }
-    ++it;
-  }
+  // Facts about attributes that the body assigns end here.
+  for (auto it = env_.begin(); it != env_.end();)
+    it = it->first.find('.') != std::string::npos && inside.names.count(it->first) ? env_.erase(it) : std::next(it);
 
   const Environment before = env_;
+  std::map<std::string, TypePtr> widened_types;  // found by earlier rounds
   Block* block = b_.block();
   for (int round = 0;; ++round) {
     PRONG_CHECK(round < kMaxRounds, kRuntime, "the types of a loop's variables do not settle");
     const Node* last = block->yield()->prev();
-    std::vector<Value*> initial;
-    for (size_t i = 0; i < carried.size(); ++i) {
-      Value* v = env_.at(carried[i]).term.value;
-      Value* as = convert(v, types[i]);
-      initial.push_back(as ? as : cast(v, types[i]));
-      env_.at(carried[i]).term = Term(initial.back());
-    }
     Value* go_on = boolean(true);
     bool endless = false;
     if (is_while) {
@@ -172,6 +149,23 @@ Flow Emitter::loop(const LoopPlan& plan) {
         return statements(s.orelse);
       }
     }
+    std::vector<std::string> carried;
+    std::vector<TypePtr> types;
+    std::vector<Value*> initial;
+    for (auto& [name, var] : env_) {
+      if (name[0] == '$' || !inside.names.count(name)) continue;
+      if (var.term.kind == Term::Kind::kTuple || (var.term.kind == Term::Kind::kNamed && var.term.named.kind == Named::Kind::kConstant))
+        var.term = Term(value(var.term, s.range));
+      if (!var.term.is_value()) continue;
+      const TypePtr now = type(var.term.value);
+      const auto wider = widened_types.find(name);
+      carried.push_back(name);
+      types.push_back(wider != widened_types.end() ? wider->second : var.declared && unknowns_.fits(now, var.declared) ? var.declared : now);
+      Value* as = convert(var.term.value, types.back());
+      initial.push_back(as ? as : cast(var.term.value, types.back()));
+      var.term = Term(initial.back());
+    }
+    const Environment at_start = env_;
     at(s.range);
     Node* node = b_.loop(plan.trips ? plan.trips : b_.none(), go_on, initial);
     Block* body = node->body();
@@ -195,11 +189,9 @@ Flow Emitter::loop(const LoopPlan& plan) {
     }
     if (plan.start) plan.start(body->parameter(0));
     const Flow flow = statements(s.body);
-    const bool dead_end = flow == Flow::kRaises || (flow == Flow::kExits && !inside.has_continue && may_stop);
 
     // The types that the body leaves; wider ones mean another round.
     bool widened = false;
-    std::vector<TypePtr> wider = types;
     for (size_t i = 0; i < carried.size() && flow != Flow::kRaises; ++i) {
       const Variable& v = env_.at(carried[i]);
       if (!v.term.is_value()) {
@@ -211,16 +203,15 @@ Flow Emitter::loop(const LoopPlan& plan) {
       TypePtr both = join(unknowns_, start, end);
       if (!both && ((start->is(TypeKind::kTensor) && is_number(end)) || (end->is(TypeKind::kTensor) && is_number(start))))
         both = Type::tensor();
-      if (!both || (before.at(carried[i]).declared && !unknowns_.fits(both, before.at(carried[i]).declared)))
+      if (!both || (at_start.at(carried[i]).declared && !unknowns_.fits(both, at_start.at(carried[i]).declared)))
         fail(s.range, cat("'", carried[i], "' has type '", name_of(start), "' before the loop and '", name_of(end), "' after a turn of it"),
              cat("give '", carried[i], "' a value of type '", name_of(end), "' before the loop"));
-      wider[i] = both;
+      widened_types[carried[i]] = both;
       widened = widened || !same(both, start);
     }
     if (widened) {
       b_.move_to_end(block);
       while (block->yield()->prev() != last) block->yield()->prev()->erase();
-      types = wider;
       env_ = before;
       continue;
     }
@@ -279,13 +270,13 @@ Flow Emitter::loop(const LoopPlan& plan) {
     b_.yield(ends);
     b_.move_to_end(block);
 
-    env_ = before;
+    env_ = at_start;
     for (size_t i = 0; i < carried.size(); ++i) {
       Variable& v = env_.at(carried[i]);
       v.term = Term(node->output(i)->set_name(carried[i]));
     }
     for (const std::string& name : inside.names)
-      if (!before.count(name) && name.find('.') == std::string::npos) {
+      if (!at_start.count(name) && name.find('.') == std::string::npos) {
         env_[name] = Variable();
         env_[name].problem = cat("'", name, "' is only defined inside the loop in line ", s.range.line());
       }
@@ -293,7 +284,6 @@ Flow Emitter::loop(const LoopPlan& plan) {
     if (returned)
       for (const char* f : {"$skip", "$stop", "$returned"}) env_[f].term = Term(returned);
     if (endless && !inside.has_break) return returned ? Flow::kExits : Flow::kRaises;
-    (void)dead_end;
     if (s.orelse.empty()) return returned ? Flow::kMaybe : Flow::kFalls;
     if (!stopped) return statements(s.orelse);
     at(s.range);

@@ -249,11 +249,30 @@ bool fits_host(Emitter& e, const HostOp& op, const std::vector<Value*>& args, in
 
 }  // namespace
 
+namespace {
+
+// Overloads in the order of trial: those whose first argument may be anything come last.
+std::vector<const HostOp*> ordered_overloads(std::string_view base) {
+  std::vector<const HostOp*> out, generic;
+  for (const HostOp* op : host_registry().overloads(base)) {
+    const auto& formals = op->schema.arguments;
+    (!formals.empty() && formals[0].type->is(TypeKind::kVar) ? generic : out).push_back(op);
+  }
+  out.insert(out.end(), generic.begin(), generic.end());
+  return out;
+}
+
+}  // namespace
+
 bool Emitter::try_host(const std::string& base, const std::vector<Value*>& args, const Range& where, Value** result) {
   GivenList given;
   for (Value* v : args) given.push_back({{}, Term(v), where});
+  const std::vector<const HostOp*> overloads = ordered_overloads(base == "not" ? "not_" : base);
+  // A form for anything is taken only where no other fits, even with a conversion.
+  for (const bool generic : {false, true})
   for (int level = 0; level < 3; ++level)
-    for (const HostOp* op : host_registry().overloads(base == "not" ? "not_" : base)) {
+    for (const HostOp* op : overloads) {
+      if (generic != (!op->schema.arguments.empty() && op->schema.arguments[0].type->is(TypeKind::kVar))) continue;
       Placed placed;
       if (!place_arguments(op->schema, 0, given, false, placed).empty()) continue;
       SchemaBindings bindings;
@@ -274,8 +293,9 @@ bool Emitter::try_host(const std::string& base, const std::vector<Value*>& args,
 
 Value* Emitter::call_host(const std::string& base, Value* self, const GivenList& args, const Range& where) {
   std::string reasons;
+  const std::vector<const HostOp*> overloads = ordered_overloads(base);
   for (int level = 0; level < 3; ++level)
-    for (const HostOp* op : host_registry().overloads(base)) {
+    for (const HostOp* op : overloads) {
       Placed placed;
       const std::string problem = place_arguments(op->schema, self ? 1 : 0, args, false, placed);
       if (!problem.empty()) {

@@ -65,6 +65,10 @@ Value* Emitter::binary(const std::string& sign, const Term& left, const Term& ri
     if (has_attribute(Term(self), method, where))
       return value(apply(attribute(Term(self), method, where), {{{}, Term(other), where}}, where), where);
   }
+  // 2 ** -1 is a float: known here only where the exponent is.
+  if (sign == "**" && ta->is(TypeKind::kInt) && tb->is(TypeKind::kInt))
+    if (const auto exponent = known_int(Term(b)); exponent && *exponent < 0)
+      return binary(sign, Term(convert(a, Type::float_())), Term(convert(b, Type::float_())), where);
   // Tuples join and compare item by item.
   if (ta->is(TypeKind::kTuple) && tb->is(TypeKind::kTuple)) {
     std::vector<Value*> x = b_.tuple_unpack(a), y = b_.tuple_unpack(b);

@@ -112,7 +112,7 @@ IValue set_item(Args a) {
   const Indexing indexing(target, a[1].items());
   IValue source = a[2];
   if (indexing.is_advanced()) {
-    run_op("index_put_", {indexing.view(), indexing.indices(), source});
+    run_op("index_put_", {indexing.view(), indexing.indices(), source, false});
   } else if (source.is_tensor()) {
     // Leading dimensions of size 1 that the target lacks are dropped.
     while (source.tensor_impl()->sizes.size() > indexing.view().sizes().size() && source.tensor_impl()->sizes[0] == 1)

@@ -220,19 +220,19 @@ Value* Emitter::emit_host(const HostOp& op, std::vector<Value*> args, const Rang
 
 namespace {
 
-// Level 0: as they are; 1: int to float, bool to int; 2: anything numeric to Scalar.
+// Level 0: as they are; 1: int to float; 2: bool to int and float; 3: any number to Scalar.
 bool fits_host(Emitter& e, const HostOp& op, const std::vector<Value*>& args, int level, SchemaBindings& bindings) {
   for (size_t i = 0; i < args.size(); ++i) {
     const TypePtr& formal = op.schema.arguments[i].type;
     const TypePtr actual = e.type(args[i]);
     if (formal->is(TypeKind::kNumber) && !actual->is(TypeKind::kNumber)) {
-      if (level < 2 || !is_number(actual)) return false;
+      if (level < 3 || !is_number(actual)) return false;
       continue;
     }
     if (match(e.unknowns(), formal, actual, bindings)) continue;
     if (level == 0) return false;
-    if (formal->is(TypeKind::kFloat) && (actual->is(TypeKind::kInt) || actual->is(TypeKind::kBool))) continue;
-    if (formal->is(TypeKind::kInt) && actual->is(TypeKind::kBool)) continue;
+    if (formal->is(TypeKind::kFloat) && actual->is(TypeKind::kInt)) continue;
+    if (level > 1 && (formal->is(TypeKind::kInt) || formal->is(TypeKind::kFloat)) && actual->is(TypeKind::kBool)) continue;
     // An item put into a list of floats may be an int.
     if (formal->is(TypeKind::kVar)) {
       const auto bound = [&]() -> TypePtr {
@@ -251,15 +251,16 @@ bool fits_host(Emitter& e, const HostOp& op, const std::vector<Value*>& args, in
 
 namespace {
 
-// Overloads in the order of trial: those whose first argument may be anything come last.
-std::vector<const HostOp*> ordered_overloads(std::string_view base) {
-  std::vector<const HostOp*> out, generic;
-  for (const HostOp* op : host_registry().overloads(base)) {
-    const auto& formals = op->schema.arguments;
-    (!formals.empty() && formals[0].type->is(TypeKind::kVar) ? generic : out).push_back(op);
-  }
-  out.insert(out.end(), generic.begin(), generic.end());
-  return out;
+// In which order forms are tried: one whose first argument may be anything ("str of any") comes after those that fit
+// without giving anything up, and before those that take a bool for an int.
+struct Trial {
+  int level;
+  bool is_generic;
+};
+constexpr Trial kTrials[] = {{0, false}, {1, false}, {0, true}, {2, false}, {3, false}, {3, true}};
+
+bool is_generic(const HostOp& op) {
+  return !op.schema.arguments.empty() && op.schema.arguments[0].type->is(TypeKind::kVar);
 }
 
 }  // namespace
@@ -267,16 +268,13 @@ std::vector<const HostOp*> ordered_overloads(std::string_view base) {
 bool Emitter::try_host(const std::string& base, const std::vector<Value*>& args, const Range& where, Value** result) {
   GivenList given;
   for (Value* v : args) given.push_back({{}, Term(v), where});
-  const std::vector<const HostOp*> overloads = ordered_overloads(base == "not" ? "not_" : base);
-  // A form for anything is taken only where no other fits, even with a conversion.
-  for (const bool generic : {false, true})
-  for (int level = 0; level < 3; ++level)
-    for (const HostOp* op : overloads) {
-      if (generic != (!op->schema.arguments.empty() && op->schema.arguments[0].type->is(TypeKind::kVar))) continue;
+  for (const Trial& trial : kTrials)
+    for (const HostOp* op : host_registry().overloads(base == "not" ? "not_" : base)) {
+      if (trial.is_generic != is_generic(*op)) continue;
       Placed placed;
       if (!place_arguments(op->schema, 0, given, false, placed).empty()) continue;
       SchemaBindings bindings;
-      if (!fits_host(*this, *op, args, level, bindings)) continue;
+      if (!fits_host(*this, *op, args, trial.level, bindings)) continue;
       std::vector<Value*> inputs = args;
       for (size_t i = 0; i < inputs.size(); ++i)
         if (op->schema.arguments[i].type->is(TypeKind::kVar))
@@ -293,13 +291,13 @@ bool Emitter::try_host(const std::string& base, const std::vector<Value*>& args,
 
 Value* Emitter::call_host(const std::string& base, Value* self, const GivenList& args, const Range& where) {
   std::string reasons;
-  const std::vector<const HostOp*> overloads = ordered_overloads(base);
-  for (int level = 0; level < 3; ++level)
-    for (const HostOp* op : overloads) {
+  for (const Trial& trial : kTrials)
+    for (const HostOp* op : host_registry().overloads(base)) {
+      if (trial.is_generic != is_generic(*op)) continue;
       Placed placed;
       const std::string problem = place_arguments(op->schema, self ? 1 : 0, args, false, placed);
       if (!problem.empty()) {
-        if (level == 2) reasons += cat("\n    ", op->schema.str(), "\n      ", problem);
+        if (trial.level == 3) reasons += cat("\n    ", op->schema.str(), "\n      ", problem);
         continue;
       }
       if (self) placed.terms[0] = Term(self);
@@ -310,8 +308,8 @@ Value* Emitter::call_host(const std::string& base, Value* self, const GivenList&
         else inputs.push_back(value(placed.terms[i], placed.ranges[i] ? placed.ranges[i] : where));
       }
       SchemaBindings bindings;
-      if (!fits_host(*this, *op, inputs, level, bindings)) {
-        if (level == 2) reasons += cat("\n    ", op->schema.str());
+      if (!fits_host(*this, *op, inputs, trial.level, bindings)) {
+        if (trial.level == 3) reasons += cat("\n    ", op->schema.str());
         continue;
       }
       for (size_t i = 0; i < inputs.size(); ++i)

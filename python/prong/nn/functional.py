@@ -14,17 +14,17 @@ def __getattr__(name):
     raise AttributeError(f"prong has no torch.nn.functional.{name} yet (docs/compatibility.md lists what is here)")
 
 
-def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[prong.dtype] = None) -> Tensor:
     """exp(input) scaled to sum 1 along ``dim``."""
     return prong.softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
 
 
-def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[prong.dtype] = None) -> Tensor:
     """log(softmax(input, dim)), computed stably."""
     return prong.log_softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
 
 
-def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
+def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[prong.dtype] = None) -> Tensor:
     """softmax(-input, dim)."""
     return prong.softmax(-input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
 

@@ -28,7 +28,7 @@ def plain(value):
     if isinstance(value, prong.Tensor):
         return ["tensor", str(value.dtype), list(value.shape), value.tolist()]
     if isinstance(value, prong.Size):
-        return [int(n) for n in value]
+        return [plain(int(n)) for n in value]
     if isinstance(value, tuple):
         return [type(value).__name__, *[plain(v) for v in value]]
     if isinstance(value, list):

@@ -4,6 +4,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 
 from prong import _names
@@ -29,40 +30,8 @@ class _AliasLoader(importlib.abc.Loader):
         module.__spec__ = self._spec
 
 
-class _SpawnLoader(importlib.abc.Loader):
-    """multiprocessing.spawn, whose child processes then run on Prong too."""
-
-    def __init__(self, loader):
-        self._loader = loader
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        self._loader.exec_module(module)
-        _patch_spawn(module)
-
-
-def _patch_spawn(spawn) -> None:
-    original = spawn.get_command_line
-
-    def get_command_line(**arguments):
-        command = original(**arguments)
-        return (
-            [*command[: command.index("-c")], "-m", "prong", *command[command.index("-c") :]]
-            if "-c" in command
-            else command
-        )
-
-    spawn.get_command_line = get_command_line
-
-
 class _AliasFinder(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
-        if fullname == "multiprocessing.spawn":
-            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-            spec.loader = _SpawnLoader(spec.loader)
-            return spec
         own = _own_name(fullname)
         if own is None:
             return None
@@ -82,5 +51,13 @@ def install() -> None:
     if loaded is not None and loaded is not sys.modules["prong"]:
         raise RuntimeError("torch was imported before prong could stand in for it")
     sys.meta_path.insert(0, _AliasFinder())
-    if "multiprocessing.spawn" in sys.modules:
-        _patch_spawn(sys.modules["multiprocessing.spawn"])
+
+
+def reach_children() -> None:
+    """Python processes that this one starts run on Prong too, whether they inherit the environment or sys.path."""
+    folder = os.path.join(os.path.dirname(__file__), "_as_torch")
+    if folder not in sys.path:
+        sys.path.insert(1, folder)
+    inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if folder not in inherited:
+        os.environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, inherited)])

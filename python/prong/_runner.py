@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> int:
         print(f"python -m prong: unknown option {first}\n{_USAGE}", file=sys.stderr)
         return 2
     _alias.install()
+    _alias.reach_children()
     try:
         if first == "-m":
             _run_module(rest[0], rest[1:])

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 
@@ -38,7 +39,7 @@ struct Expressions {
   Signature signature;
   std::vector<Scalar> results;
   std::vector<uint32_t> reads;  // of each result: bit i says that it depends on input i
-  std::vector<std::pair<uint32_t, PointwiseKernel>> kernels;  // by the bits of single inputs
+  std::deque<std::pair<uint32_t, PointwiseKernel>> kernels;  // by the bits of single inputs; addresses stay
 };
 
 InputKind kind_of(const IValue& v) {
@@ -81,7 +82,9 @@ class FusedRegion final : public exec::FusedKernel {
   }
 
  private:
+  // The tape and whoever looks at each op (tracing) want the ops.
   static bool wants_tape(std::span<const IValue> inputs) {
+    if (context()[ContextWord::kInterceptor]) return true;
     if (!eager::is_grad_enabled()) return false;
     return std::any_of(inputs.begin(), inputs.end(), [](const IValue& v) { return v.is_tensor() && v.tensor_impl()->requires_grad; });
   }
@@ -225,7 +228,6 @@ const PointwiseKernel& FusedRegion::kernel_for(Expressions& e, uint32_t singles)
     dtypes.push_back(e.signature.inputs[i].dtype);
     access.push_back(singles >> i & 1 ? Access::kSingle : Access::kDense);
   }
-  e.kernels.reserve(e.signature.inputs.size() < 5 ? size_t{1} << e.signature.inputs.size() : 32);
   e.kernels.emplace_back(singles, compile_pointwise({e.results, dtypes, access}, name_));
   return e.kernels.back().second;
 }

@@ -323,10 +323,19 @@ PointwiseKernel compile_pointwise(const PointwiseSource& source, std::string_vie
   // A register of floats an iteration; functions of the C library take one element at a time anyway.
   const int lanes = has_calls ? 1 : simd_level() > 0 ? 16 : 8;
   const std::string ir = pointwise_ir(source, lanes);
+  // The same region in two functions, or in a function that was scripted again, is compiled once.
+  static std::mutex mutex;
+  static auto* const known = new std::unordered_map<std::string, PointwiseKernel>;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto it = known->find(ir); it != known->end()) return it->second;
+  }
   PRONG_LOG(kCodegen, "kernel ", name, "\n", ir);
   PointwiseKernel kernel;
   kernel.code_ = jit().compile(ir, name);
   kernel.entry_ = kernel.code_->function<void(int64_t, void* const*, const void* const*)>("kernel");
+  const std::lock_guard lock(mutex);
+  known->emplace(ir, kernel);
   return kernel;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path folder() { return fs::path(__FILE__).parent_path() / "../../ir"; }
+fs::path folder() { return fs::path(PRONG_TEST_DIR) / "../../ir"; }
 
 std::string read(const fs::path& path) {
   std::ifstream in(path);

@@ -34,7 +34,7 @@ double digamma(double x) {
   if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
   if (x < 0) {
     if (x == std::floor(x)) return std::nan("");
-    const double fraction = x - std::floor(x);
+    const double fraction = x - std::nearbyint(x);  // exact, also for a tiny x
     return digamma(1 - x) - 3.14159265358979324 / std::tan(3.14159265358979324 * fraction);
   }
   double result = 0;

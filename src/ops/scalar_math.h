@@ -239,19 +239,36 @@ PRONG_INLINE T tanh_f32(const T& x) {
 
 // ── error function, float32 ──
 
+// erf(x) for |x| < 1.
+template <class T>
+PRONG_INLINE T erf_core(const T& x) {
+  return x * horner(x * x, 1.1283791670620311, -0.37612638449301433, 0.11283782129455074,
+                                      -0.02686540732923093, 0.005220963025815102, -0.0008483056775435195,
+                                      0.00011258454147437088, -9.645502582503355e-06);
+}
+// -log(1 - erf(a)) for a in [1, 4].
+template <class T>
+PRONG_INLINE T erfc_exponent(const T& a) {
+  return horner(a, -0.0001880362387269175, 1.1295784066054158, 0.6332199260040667, 0.10841854386219192,
+                               -0.025208236698988275, 0.004204554814959197, -0.00044133502307903424,
+                2.1686740899618253e-05);
+}
 template <class T>
 PRONG_INLINE T erf_f32(const T& x) {
   const T a = abs(x);
-  const T square = x * x;
-  const T small = x * horner(square, 1.1283791670620311, -0.37612638449301433, 0.11283782129455074,
-                                      -0.02686540732923093, 0.005220963025815102, -0.0008483056775435195,
-                                      0.00011258454147437088, -9.645502582503355e-06);
-  const T clipped = select(a > 4, lit(x, 4.0), a);
-  const T q = horner(clipped, -0.0001880362387269175, 1.1295784066054158, 0.6332199260040667, 0.10841854386219192,
-                               -0.025208236698988275, 0.004204554814959197, -0.00044133502307903424,
-                               2.1686740899618253e-05);
+  const T q = erfc_exponent(select(a > 4, lit(x, 4.0), a));
   const T large = with_sign(1 - exp_f32(-q), x);
-  return select(a < 1, small, select(x == x, large, x));
+  return select(a < 1, erf_core(x), select(x == x, large, x));
+}
+
+// 1 + erf(x), keeping its digits where erf(x) is near -1; 0 below -4.
+template <class T>
+PRONG_INLINE T one_plus_erf_f32(const T& x) {
+  const T a = abs(x);
+  const T tail = exp_f32(-erfc_exponent(select(a > 4, lit(x, 4.0), a)));
+  const T below = select(x < -4, lit(x, 0.0), tail);
+  const T outside = select(x < 0, below, 2 - tail);
+  return select(a < 1, 1 + erf_core(x), select(x == x, outside, x));
 }
 
 // ── trigonometric, float32 ──
@@ -269,7 +286,8 @@ PRONG_INLINE TrigParts<T> split_trig(const T& x) {
   auto r = fma(n, lit(d, -1.5707963267948966), d);
   r = fma(n, lit(d, -6.123233995736766e-17), r);
   const auto quarter = fma(n, lit(d, 0.25), magic) - magic;
-  return {convert<float>(fma(quarter, lit(d, -4.0), n)), convert<float>(r)};
+  const auto is_far = abs(d) > 1125899906842624.0;  // 2^50: n would not be exact any more
+  return {convert<float>(fma(quarter, lit(d, -4.0), n)), convert<float>(select(is_far, nan_like(d), r))};
 }
 template <class T>
 PRONG_INLINE T sin_core(const T& r) {
@@ -435,6 +453,12 @@ PRONG_INLINE T rsqrt(const T& x) {
 template <class T>
 PRONG_INLINE T sigmoid(const T& x) {
   return 1 / (1 + exp(-x));
+}
+template <class T>
+PRONG_INLINE T one_plus_erf(const T& x) {
+  if constexpr (std::is_same_v<T, float>) return one_plus_erf_f32(x);
+  else if constexpr (std::is_same_v<T, double>) return erfc(-x);
+  else return is_single(x) ? one_plus_erf_f32(x) : erfc(-x);
 }
 // log(1 + exp(x)) without overflow.
 template <class T>

@@ -76,6 +76,8 @@ def test_lists_of_dims_and_views(name):
         q = {0: p, 1: p.permute(3, 1, 0, 2), 2: p[:, ::2, :, 1:], 3: p.transpose(1, 2)}[
             [x.shape, (7, 5, 4, 6), (4, 3, 6, 6), (4, 6, 5, 7)].index(tuple(t.shape)) if t is not x else 0]
         for dim in [(0, 1), (1, 3), (0, 2), (-1, 0, 1), (0, 1, 2, 3), [2]]:
+            if name == "norm" and len(dim) > 2:
+                continue  # PyTorch takes this for a matrix norm
             for keepdim in (False, True):
                 compare(name, getattr(torch, name)(t, dim=dim, keepdim=keepdim), getattr(prong, name)(q, dim=dim, keepdim=keepdim))
 
@@ -106,7 +108,6 @@ def test_forms():
             check(name, x, **kwargs)
     check("var_mean", x, dim=1)
     check("std_mean", x)
-    check("sum", x, dtype=torch.float64) if False else None
     compare("sum", x.sum(1, dtype=torch.float64), ours(x).sum(1, dtype=prong.float64))
     compare("sum", (x > 0).sum(), (ours(x) > 0).sum())
     compare("mean", (x > 0).float().mean(), (ours(x) > 0).float().mean())

@@ -58,7 +58,8 @@ void register_rectifiers(Registry& r) {
       .reference("np.where(input > 0, input, input * negative_slope)");
   add_op(r, "threshold(input: Tensor, threshold: Scalar, value: Scalar) -> Tensor")
       .doc("input where it is above threshold, value elsewhere.")
-      .pointwise<Numbers>([](auto x, auto limit, auto value) { return select(x <= limit, value, x); })
+      .pointwise<Numbers>([](auto x, auto limit, auto value) { return select(x <= limit, value, x); },
+                          {.refuses_bool = true})
       .where({.method = false, .nn_functional = true, .inplace = true})
       .samples({{"t(3, 4), 0.1, 20"}})
       .reference("np.where(input <= threshold, value, input)");
@@ -103,7 +104,8 @@ void register_exponential_units(Registry& r) {
       .reference("np.logaddexp(0, beta * input) / beta");
   add_op(r, "logsigmoid(input: Tensor) -> Tensor")
       .doc("log(1 / (1 + exp(-input))).")
-      .pointwise<Floats>([](auto x) { return select(x < 0, x, lit(x, 0.0)) - log1p(exp(-abs(x))); })
+      .pointwise<Floats>([](auto x) { return select(x < 0, x, lit(x, 0.0)) - log1p(exp(-abs(x))); },
+                         {.error_name = "log_sigmoid_cpu"})
       .where({.function = false, .method = false, .nn_functional = true})
       .reference("-np.logaddexp(0, -input)");
 }
@@ -121,7 +123,7 @@ void register_gates(Registry& r) {
       .reference("input * np.tanh(np.logaddexp(0, input))");
   add_op(r, "gelu(input: Tensor, *, approximate: str = \"none\") -> Tensor")
       .doc("input times the normal distribution's probability of being below it; approximate='tanh' for the older form.")
-      .pointwise<Floats>([](auto x) { return x * lit(x, 0.5) * (1 + erf(x * lit(x, 0.70710678118654752))); },
+      .pointwise<Floats>([](auto x) { return x * lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752)); },
                          {.error_name = "GeluKernelImpl",
                           .choose =
                               [](std::span<const IValue> args, DType) {
@@ -132,7 +134,7 @@ void register_gates(Registry& r) {
                               }})
       .variant<Floats>({0}, [](auto x) {
         const auto inner = lit(x, 0.79788456080286536) * (x + lit(x, 0.044715) * x * x * x);
-        return lit(x, 0.5) * x * (1 + tanh(inner));
+        return x / (1 + exp(-2 * inner));  // 1 + tanh(y) = 2 / (1 + exp(-2 y)), without its loss of digits
       })
       .where(kFunctional)
       .samples({{"t(3, 4)"}, {"t(3, 4), approximate='tanh'"}, {"t(0, 5)"}})
@@ -150,18 +152,18 @@ void register_gates(Registry& r) {
       .reference("input * np.clip(input + 3, 0, 6) / 6");
   add_op(r, "softsign(input: Tensor) -> Tensor")
       .doc("input / (1 + |input|).")
-      .pointwise<Floats>([](auto x) { return x / (1 + abs(x)); })
+      .pointwise<Floats>([](auto x) { return x / (1 + abs(x)); }, {.int_to_float = kEveryVariant})
       .where(kFunctional)
       .reference("input / (1 + np.abs(input))");
   add_op(r, "tanhshrink(input: Tensor) -> Tensor")
       .doc("input - tanh(input).")
-      .pointwise<Floats>([](auto x) { return x - tanh(x); })
+      .pointwise<Floats>([](auto x) { return x - tanh(x); }, {.int_to_float = kEveryVariant})
       .where(kFunctional)
       .reference("input - np.tanh(input)");
   add_op(r, "softshrink(input: Tensor, lambd: Scalar = 0.5) -> Tensor")
       .doc("input moved towards 0 by lambd; 0 within lambd of it.")
       .pointwise<Floats>([](auto x, auto l) {
-        return select(x > l, x - l, select(x < -l, x + l, select(x != x, x, lit(x, 0.0))));
+        return select(x > l, x - l, select(x < -l, x + l, x * lit(x, 0.0)));
       })
       .where(kFunctional)
       .reference("np.sign(input) * np.maximum(np.abs(input) - lambd, 0)");

@@ -157,7 +157,7 @@ void register_counts(Registry& r) {
       .shape([](const TensorMeta& x, int64_t bins, Number, Number) { return TensorMeta{{bins}, x.dtype}; })
       .kernel([](const Tensor& x, int64_t bins, Number min, Number max) {
         PRONG_CHECK(is_floating(x.dtype()), kNotImplemented, "\"histogram_cpu\" not implemented for '",
-                    x.dtype() == DType::kInt64 ? "Long" : name_of(x.dtype()), "'");
+                    scalar_type_name(x.dtype()), "'");
         PRONG_CHECK(bins > 0, kRuntime, "torch.histogram(): bins must be > 0, but got ", bins);
         const Tensor values = x.to(DType::kFloat64).contiguous();
         const auto* v = values.data<double>();
@@ -187,7 +187,8 @@ void register_counts(Registry& r) {
 // ── equality ──
 
 Tensor close(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
-  PRONG_CHECK(x.dtype() == y.dtype(), kRuntime, x.dtype(), " did not match ", y.dtype());
+  PRONG_CHECK(x.dtype() == y.dtype(), kRuntime, scalar_type_name(x.dtype()), " did not match ",
+              scalar_type_name(y.dtype()));
   PRONG_CHECK(rtol >= 0, kRuntime, "rtol must be greater than or equal to zero, but got ", rtol);
   PRONG_CHECK(atol >= 0, kRuntime, "atol must be greater than or equal to zero, but got ", atol);
   Tensor same = call_tensor("eq", x, y);

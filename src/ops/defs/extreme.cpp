@@ -44,16 +44,17 @@ Tensor extreme_of(const Tensor& x, const ReducedDims& dims, bool keepdim) {
 }
 
 // Every dim that is reduced must have elements.
-void check_not_empty(const char* op, const TensorMeta& x, const ReducedDims& dims) {
-  if (x.numel() > 0) return;
-  for (size_t i = 0; i < x.sizes.size(); ++i)
-    if (dims.is_reduced[i])
-      PRONG_CHECK(x.sizes[i] != 0, kIndex, op, "(): Expected reduction dim ", i, " to have non-zero size.");
-}
 void check_all_not_empty(const char* op, const TensorMeta& x) {
   PRONG_CHECK(x.numel() > 0, kRuntime, op,
               "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
               "argument.");
+}
+void check_not_empty(const char* op, const TensorMeta& x, const ReducedDims& dims, bool is_whole = false) {
+  if (x.numel() > 0) return;
+  if (is_whole) check_all_not_empty(op, x);
+  for (size_t i = 0; i < x.sizes.size(); ++i)
+    if (dims.is_reduced[i])
+      PRONG_CHECK(x.sizes[i] != 0, kIndex, op, "(): Expected reduction dim ", i, " to have non-zero size.");
 }
 
 std::tuple<Tensor, Tensor> with_places(const Tensor& x, int64_t dim, bool keepdim, bool is_largest) {
@@ -66,7 +67,7 @@ std::tuple<Tensor, Tensor> with_places(const Tensor& x, int64_t dim, bool keepdi
 
 Tensor place_of(const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool is_largest) {
   const char* name = is_largest ? "argmax" : "argmin";
-  PRONG_CHECK(x.dtype() != DType::kBool, kNotImplemented, '"', name, "_cpu\" not implemented for 'Bool'");
+  PRONG_CHECK(x.dtype() != DType::kBool, kRuntime, name, "(): does not support bool input");
   const DType compute = reduce_dtype(x.dtype());
   if (dim) {
     const int64_t d = wrap_dim(*dim, x.rank());
@@ -74,7 +75,7 @@ Tensor place_of(const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool 
     check_not_empty(name, x.meta(), dims);
     return std::get<1>(extreme_along(view_along(x, d, compute), reduced_sizes(x.sizes(), dims, keepdim), x.dtype(), is_largest));
   }
-  PRONG_CHECK(x.numel() > 0, kIndex, name, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+  PRONG_CHECK(x.numel() > 0, kIndex, name, "(): Expected reduction dim to be specified for input.numel() == 0.");
   ReduceView v;
   v.data = x.to(compute).contiguous();
   v.length = x.numel();
@@ -123,12 +124,12 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       .doc(cat("The ", word, " element over dim, or over all dims."))
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim) {
         const ReducedDims dims = reduced_dims(dim, x.rank());
-        check_not_empty(kIsLargest ? "amax" : "amin", x, dims);
+        check_not_empty(kIsLargest ? "amax" : "amin", x, dims, dim.is_none());
         return TensorMeta{reduced_sizes(x.sizes, dims, keepdim), x.dtype};
       })
       .kernel([](const Tensor& x, const IValue& dim, bool keepdim) {
         const ReducedDims dims = reduced_dims(dim, x.rank());
-        check_not_empty(kIsLargest ? "amax" : "amin", x.meta(), dims);
+        check_not_empty(kIsLargest ? "amax" : "amin", x.meta(), dims, dim.is_none());
         return extreme_of<kIsLargest>(x, dims, keepdim);
       })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=1"}, {"t(2, 3, 4), (0, 2), True"}})

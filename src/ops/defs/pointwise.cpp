@@ -34,17 +34,17 @@ void check_alpha(const OpDef& op, const IValue& alpha, DType common) {
 
 void check_sub(const OpDef& op, std::span<const IValue> args, DType common) {
   check_alpha(op, args[2], common);
-  for (size_t i = 0; i < 2; ++i)
-    if (meta_from(args[i]).dtype != DType::kBool) return;
-  throw_error(ErrorKind::kRuntime,
+  const int bools = (meta_from(args[0]).dtype == DType::kBool) + (meta_from(args[1]).dtype == DType::kBool);
+  PRONG_CHECK(bools != 2, kRuntime,
               "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
               "operator instead.");
+  PRONG_CHECK(bools == 0, kRuntime,
+              "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+              "the `~` or `logical_not()` operator instead.");
 }
 
 void register_sums(Registry& r) {
   const PointwiseOptions sum = {
-      .error_name = "add_stub",
-      .keeps_numbers = true,
       .check = [](const OpDef& op, std::span<const IValue> args, DType common) { check_alpha(op, args[2], common); },
       .choose = [](std::span<const IValue> args, DType) { return is_one(args[2]) ? 0 : 1; }};
   PointwiseOptions difference = sum;
@@ -84,7 +84,12 @@ void register_sums(Registry& r) {
       .reference("-input");
   add_op(r, "positive(input: Tensor) -> Tensor")
       .doc("input itself, as a new tensor.")
-      .pointwise<Numbers>([](auto x) { return x; })
+      .pointwise<Numbers>([](auto x) { return x; },
+                          {.check =
+                               [](const OpDef&, std::span<const IValue>, DType common) {
+                                 PRONG_CHECK(common != DType::kBool, kRuntime,
+                                             "The `+` operator, on a bool tensor is not supported.");
+                               }})
       .samples(unary_samples())
       .reference("+input");
   add_op(r, "addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
@@ -112,7 +117,7 @@ void register_sums(Registry& r) {
             const auto d = end - x;
             return select(abs(w) < 0.5f, x + w * d, end - d * (1 - w));
           },
-          {.error_name = "lerp_kernel_scalar", .keeps_numbers = true})
+          {.error_name = "lerp_kernel_scalar", .promotes = 3})
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), 0.25"}, {"t(3, 4), t(4), t(3, 4)"}})
       .reference("input + weight * (end - input)");
@@ -168,7 +173,7 @@ void register_products(Registry& r) {
       .reference("input * other");
   add_op(r, "square(input: Tensor) -> Tensor")
       .doc("input * input.")
-      .pointwise<Numbers>([](auto x) { return x * x; })
+      .pointwise<Numbers>([](auto x) { return x * x; }, {.bool_to_int = true})
       .where(kWithInplace)
       .samples(unary_samples())
       .reference("input * input");
@@ -207,21 +212,24 @@ void register_products(Registry& r) {
       .reference("input / other");
   add_op(r, "floor_divide(input: Tensor, other: Tensor) -> Tensor")
       .doc("input / other, rounded down.")
-      .pointwise<Floats>([](auto x, auto y) { return floor_div(x, y); }, {.divisor = 1, .choose = float_or_int})
+      .pointwise<Floats>([](auto x, auto y) { return floor_div(x, y); },
+                         {.error_name = "div_floor_cpu", .refuses_bool = true, .divisor = 1, .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return floor_div_int(x, y); })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("np.floor_divide(input, other)");
   add_op(r, "remainder(input: Tensor, other: Tensor) -> Tensor")
       .doc("input - other * floor(input / other): Python's %, with the sign of other.")
-      .pointwise<Floats>([](auto x, auto y) { return remainder_float(x, y); }, {.divisor = 1, .choose = float_or_int})
+      .pointwise<Floats>([](auto x, auto y) { return remainder_float(x, y); },
+                         {.refuses_bool = true, .divisor = 1, .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return remainder_int(x, y); })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("np.remainder(input, other)");
   add_op(r, "fmod(input: Tensor, other: Tensor) -> Tensor")
       .doc("The remainder with the sign of input: C's fmod.")
-      .pointwise<Floats>([](auto x, auto y) { return fmod(x, y); }, {.divisor = 1, .choose = float_or_int})
+      .pointwise<Floats>([](auto x, auto y) { return fmod(x, y); },
+                         {.refuses_bool = true, .divisor = 1, .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return rem_trunc(x, y); })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
@@ -292,23 +300,26 @@ void register_powers(Registry& r) {
 }
 
 void register_rounding(Registry& r) {
-  const auto rounding = [&](const char* name, const char* doc, const char* alias, auto body) {
+  const auto rounding = [&](const char* name, const char* doc, const char* alias, const char* error_name, auto body) {
     OpDef& op = add_op(r, cat(name, "(input: Tensor) -> Tensor"));
-    op.doc(doc).pointwise<Numbers>(body).samples(unary_samples()).reference(cat("np.", name, "(input)"));
+    op.doc(doc).pointwise<Numbers>(body, {.error_name = error_name, .refuses_bool = true}).samples(unary_samples()).reference(cat("np.", name, "(input)"));
     op.where(*alias ? Spelling{.inplace = true, .aliases = {alias}} : kWithInplace);
   };
-  rounding("floor", "The largest integer that is not above.", "",
+  rounding("floor", "The largest integer that is not above.", "", "floor_vml_cpu",
            [](auto x) { return if_float(x, [](auto v) { return floor(v); }); });
-  rounding("ceil", "The smallest integer that is not below.", "",
+  rounding("ceil", "The smallest integer that is not below.", "", "ceil_vml_cpu",
            [](auto x) { return if_float(x, [](auto v) { return ceil(v); }); });
-  rounding("trunc", "The integer part.", "fix", [](auto x) { return if_float(x, [](auto v) { return trunc(v); }); });
+  rounding("trunc", "The integer part.", "fix", "trunc_vml_cpu",
+           [](auto x) { return if_float(x, [](auto v) { return trunc(v); }); });
   add_op(r, "round(input: Tensor, *, decimals: int = 0) -> Tensor")
       .doc("The nearest integer, halves to even; or the nearest number of that many decimals.")
       .pointwise<Numbers>([](auto x) { return if_float(x, [](auto v) { return round_even(v); }); },
-                          {.check =
+                          {.error_name = "round_vml_cpu",
+                           .refuses_bool = true,
+                           .check =
                                [](const OpDef&, std::span<const IValue> args, DType common) {
                                  PRONG_CHECK(args[1].to_int() == 0 || is_floating(common), kNotImplemented,
-                                             "\"round_cpu\" not implemented for integers with decimals");
+                                             "\"round_cpu\" not implemented for '", scalar_type_name(common), "'");
                                },
                            .choose =
                                [](std::span<const IValue> args, DType) {
@@ -334,7 +345,7 @@ void register_rounding(Registry& r) {
       .reference("input - np.trunc(input)");
   add_op(r, "abs(input: Tensor) -> Tensor")
       .doc("The absolute value.")
-      .pointwise<Numbers>([](auto x) { return abs(x); })
+      .pointwise<Numbers>([](auto x) { return abs(x); }, {.refuses_bool = true})
       .where({.inplace = true, .aliases = {"absolute"}})
       .samples(unary_samples())
       .reference("np.abs(input)");
@@ -353,7 +364,13 @@ void register_rounding(Registry& r) {
       .reference("np.copysign(input, other)");
   add_op(r, "nextafter(input: Tensor, other: Tensor) -> Tensor")
       .doc("The next number after input, towards other.")
-      .pointwise<Floats>([](auto x, auto y) { return next_after(x, y); })
+      .pointwise<Floats>([](auto x, auto y) { return next_after(x, y); },
+                         {.check =
+                              [](const OpDef&, std::span<const IValue>, DType common) {
+                                // A step of a 16-bit number is none of the float that it is computed as.
+                                PRONG_CHECK(common != DType::kFloat16 && common != DType::kBFloat16, kNotImplemented,
+                                            "nextafter: prong has float32 and float64, not ", common, " yet");
+                              }})
       .where(kWithInplace)
       .not_differentiable("a step of one representable number")
       .samples(pair_samples())
@@ -416,10 +433,25 @@ void register_bounds(Registry& r) {
        [](auto x, auto y) { return select((x <= y) | (y != y), x, y); });
 }
 
+// As PyTorch prints C++ types.
+const char* c_type_name(DType dtype) {
+  static constexpr const char* names[] = {"bool",     "unsigned char", "signed char",   "short int", "int",
+                                          "long int", "c10::Half",     "c10::BFloat16", "float",     "double"};
+  return names[static_cast<size_t>(dtype)];
+}
+
 void register_choices(Registry& r) {
   add_op(r, "where(condition: Tensor, input: Tensor, other: Tensor) -> Tensor")
       .doc("input where condition is true, other elsewhere.")
-      .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); }, {})
+      .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); },
+                             {.check =
+                                  [](const OpDef&, std::span<const IValue> args, DType) {
+                                    const DType condition = meta_from(args[0]).dtype;
+                                    PRONG_CHECK(condition == DType::kBool || condition == DType::kUInt8, kRuntime,
+                                                "where expected condition to be a boolean tensor, but got a tensor with "
+                                                "dtype ",
+                                                scalar_type_name(condition));
+                                  }})
       .where({.method = false})
       .samples({{"b(3, 4), t(3, 4), t(3, 4)"}, {"b(3, 1), t(4), 0.0"}})
       .reference("np.where(condition, input, other)");
@@ -428,18 +460,15 @@ void register_choices(Registry& r) {
       .conditional<AllTypes>([](auto c, auto v, auto x) { return select(c, v, x); },
                              {.promotes = 1,
                               .check =
-                                  [](const OpDef&, std::span<const IValue> args, DType common) {
+                                  [](const OpDef&, std::span<const IValue> args, DType) {
                                     const TensorMeta mask = meta_from(args[1]), value = meta_from(args[2]);
                                     PRONG_CHECK(mask.dtype == DType::kBool, kRuntime,
                                                 "masked_fill_ only supports boolean masks, but got mask with dtype ",
-                                                mask.dtype);
+                                                c_type_name(mask.dtype));
                                     PRONG_CHECK(value.rank() == 0, kRuntime,
                                                 "masked_fill_ only supports a 0-dimensional value tensor, but got "
                                                 "tensor with ",
                                                 value.rank(), " dimension(s).");
-                                    PRONG_CHECK(!is_floating(value.dtype) || is_floating(common), kRuntime,
-                                                "value cannot be converted to type ", common,
-                                                " without losing its fraction");
                                   }})
       .inputs({1, 2, 0})
       .where(kWithInplace)
@@ -448,8 +477,11 @@ void register_choices(Registry& r) {
   add_op(r, "heaviside(input: Tensor, values: Tensor) -> Tensor")
       .doc("0 below zero, values at zero, 1 above.")
       .pointwise<Numbers>([](auto x, auto v) {
-        return select(x == 0, v, select(x > 0, lit(x, 1), select(x != x, x, lit(x, 0))));
-      })
+        return select(x == 0, v, select(x > 0, lit(x, 1), lit(x, 0)));
+      }, {.check = [](const OpDef&, std::span<const IValue> args, DType) {
+            PRONG_CHECK(meta_from(args[0]).dtype == meta_from(args[1]).dtype, kRuntime,
+                        "heaviside is not yet implemented for tensors with different dtypes.");
+          }})
       .where(kWithInplace)
       .not_differentiable("a step")
       .samples({{"t(3, 4), t(3, 4)"}})

@@ -38,8 +38,9 @@ void register_exponentials(Registry& r) {
 }
 
 void register_trigonometry(Registry& r) {
-  function(r, "sin", "The sine.", "t", "np.sin(input)", [](auto x) { return sin(x); });
-  function(r, "cos", "The cosine.", "t", "np.cos(input)", [](auto x) { return cos(x); });
+  // float32 reaches as far as angles can be reduced in float64: a NaN beyond 2^50.
+  function(r, "sin", "The sine; of float32 up to 2^50.", "t", "np.sin(input)", [](auto x) { return sin(x); });
+  function(r, "cos", "The cosine; of float32 up to 2^50.", "t", "np.cos(input)", [](auto x) { return cos(x); });
   function(r, "tan", "The tangent.", "t", "np.tan(input)", [](auto x) { return tan(x); });
   function(r, "asin", "The angle whose sine is input.", "unit", "np.arcsin(input)", [](auto x) { return asin(x); })
       .where({.inplace = true, .aliases = {"arcsin"}});

@@ -77,10 +77,10 @@ DType sum_dtype(DType x, std::optional<DType> asked) { return asked ? *asked : i
 DType mean_dtype(DType x, std::optional<DType> asked) {
   PRONG_CHECK(!asked || is_floating(*asked), kRuntime,
               "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
-              *asked);
+              asked ? scalar_type_name(*asked) : "");
   PRONG_CHECK(asked || is_floating(x), kRuntime,
               "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
-              x == DType::kInt64 ? "Long" : x == DType::kBool ? "Bool" : x == DType::kInt32 ? "Int" : name_of(x));
+              scalar_type_name(x));
   return asked ? *asked : x;
 }
 
@@ -348,7 +348,8 @@ Tensor norm_fold(const Tensor& x, const ReducedDims& dims, bool keepdim, Fold<fl
 
 Tensor norm_of(const Tensor& given, double p, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
   PRONG_CHECK(is_floating(given.dtype()) || (dtype && is_floating(*dtype)), kRuntime,
-              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", given.dtype());
+              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+              scalar_type_name(given.dtype()));
   const Tensor x = dtype ? given.to(*dtype) : given;
   const ReducedDims dims = reduced_dims(dim, x.rank());
   Tensor out;

@@ -18,14 +18,10 @@ OpDef& add_op(Registry& r, std::string_view schema) {
   return r.add(schema).family(Family::kReduce).cost(exp_cost).no_grad(kGradLater).no_vmap(kVmapLater);
 }
 
-std::string_view scalar_name(DType d) {
-  return d == DType::kInt64 ? "Long" : d == DType::kInt32 ? "Int" : d == DType::kBool ? "Bool" : name_of(d);
-}
-
 TensorMeta softmax_meta(const char* kernel, const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
   wrap_dim(dim, x.rank());
   const DType result = dtype ? *dtype : x.dtype;
-  PRONG_CHECK(is_floating(result), kNotImplemented, '"', kernel, "\" not implemented for '", scalar_name(result), "'");
+  PRONG_CHECK(is_floating(result), kNotImplemented, '"', kernel, "\" not implemented for '", scalar_type_name(result), "'");
   return {x.sizes, result};
 }
 

@@ -103,6 +103,7 @@ std::tuple<TensorMeta, TensorMeta> topk_meta(const TensorMeta& x, int64_t k, int
 }
 
 std::tuple<Tensor, Tensor> top(const Tensor& x, int64_t k, int64_t dim, bool largest, bool in_order) {
+  PRONG_CHECK(x.dtype() != DType::kBool, kRuntime, "topk does not support bool dtypes on CPU");
   const auto [meta, index_meta] = topk_meta(x.meta(), k, dim);
   const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), x.dtype());
   const Tensor values = Tensor::empty(meta.sizes, x.dtype()), places = Tensor::empty(meta.sizes, DType::kInt64);
@@ -147,6 +148,9 @@ std::tuple<Tensor, Tensor> pick(const Tensor& x, int64_t dim, bool keepdim, F&& 
   return {values, places};
 }
 
+void refuse_bool(const char* kernel, const Tensor& x) {
+  PRONG_CHECK(x.dtype() != DType::kBool, kNotImplemented, '"', kernel, "\" not implemented for 'Bool'");
+}
 void check_has_elements(const char* op, const TensorMeta& x, int64_t dim) {
   PRONG_CHECK(x.rank() == 0 || x.sizes[static_cast<size_t>(dim)] > 0, kIndex, op, "(): Expected reduction dim ", dim,
               " to have non-zero size.");
@@ -156,6 +160,7 @@ std::tuple<Tensor, Tensor> kth(const Tensor& x, int64_t k, int64_t dim, bool kee
   const int64_t d = wrap_dim(dim, x.rank());
   const int64_t n = x.rank() ? x.sizes()[static_cast<size_t>(d)] : 1;
   PRONG_CHECK(k >= 1 && k <= n, kRuntime, "kthvalue(): selected number k out of range for dimension ", d);
+  refuse_bool("kthvalue_cpu", x);
   return pick(x, d, keepdim, [&](auto tag, auto& row) {
     std::nth_element(row.begin(), row.begin() + (k - 1), row.end());
     return place_of<typename decltype(tag)::type>(row[static_cast<size_t>(k - 1)]);
@@ -166,6 +171,7 @@ std::tuple<Tensor, Tensor> kth(const Tensor& x, int64_t k, int64_t dim, bool kee
 std::tuple<Tensor, Tensor> median_along(const Tensor& x, int64_t dim, bool keepdim, bool skips_nan) {
   const int64_t d = wrap_dim(dim, x.rank());
   check_has_elements("median", x.meta(), d);
+  refuse_bool("median_out", x);
   return pick(x, d, keepdim, [&](auto tag, auto& row) {
     using T = typename decltype(tag)::type;
     const auto is_nan = [](const Placed<T>& p) { return is_floating(DTypeOf<T>::value) && key_of<T>(p) == SortKey<T>(~SortKey<T>(0)); };
@@ -185,6 +191,7 @@ std::tuple<Tensor, Tensor> median_along(const Tensor& x, int64_t dim, bool keepd
 Tensor flat(const Tensor& x) { return call_tensor("reshape", x, Dims{-1}); }
 
 Tensor median_of(const Tensor& x, bool skips_nan) {
+  refuse_bool("median_cpu", x);
   if (x.numel() == 0) {
     const Tensor out = Tensor::empty({}, x.dtype());
     if (is_floating(x.dtype())) fill(out, std::nan(""));

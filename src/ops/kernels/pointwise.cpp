@@ -22,13 +22,17 @@ int simd_level() {
 #endif
 }
 
-namespace {
-
-// PyTorch's names of element types in messages.
 std::string_view scalar_type_name(DType dtype) {
   static constexpr std::string_view names[] = {"Bool", "Byte", "Char",     "Short", "Int",
                                                "Long", "Half", "BFloat16", "Float", "Double"};
   return names[static_cast<size_t>(dtype)];
+}
+
+namespace {
+
+[[noreturn]] void throw_not_implemented(const OpDef& op, const PointwiseOptions& options, DType dtype) {
+  const std::string name = options.error_name ? options.error_name : op.base_name() + "_cpu";
+  throw_error(ErrorKind::kNotImplemented, cat('"', name, "\" not implemented for '", scalar_type_name(dtype), "'"));
 }
 
 // What promotion and shapes need to know of an argument, without copying it.
@@ -191,19 +195,22 @@ PointwiseCall PointwiseDef::plan(const OpDef& op, std::span<const IValue> args) 
   const DType given = promoted(*this, args);
   if (options.check) options.check(op, args, given);
   const int chosen = options.choose ? options.choose(args, given) : 0;
+  if (options.refuses_bool && given == DType::kBool) throw_not_implemented(op, options, given);
   call.common = (options.int_to_float >> chosen & 1) && !is_floating(given) ? default_dtype() : given;
+  if (options.bool_to_int && given == DType::kBool) call.common = DType::kInt64;
   call.variant = &variants[static_cast<size_t>(chosen)];
   call.compute = compute_type_of(call.common, *call.variant);
   const auto c = static_cast<size_t>(call.compute);
-  PRONG_CHECK(call.variant->loops[0][c], kNotImplemented, '"', options.error_name ? options.error_name : op.base_name(),
-              "\" not implemented for '", scalar_type_name(call.common), "'");
+  if (!call.variant->loops[0][c]) throw_not_implemented(op, options, call.common);
   call.result = call.variant->gives_bool[c] ? DType::kBool : call.common;
   const bool is_small_float = call.common == DType::kFloat16 || call.common == DType::kBFloat16;
+  const bool is_small_int = is_integral(call.common) && call.common != DType::kInt64;
   for (size_t k = 0; k < call.variant->inputs.size(); ++k) {
     const auto a = static_cast<size_t>(call.variant->inputs[k]);
     // Arguments that don't take part in promotion (alpha, slopes) are used at full precision.
     const bool is_parameter = !(options.promotes >> a & 1);
-    if (!is_small_float || is_parameter || (options.keeps_numbers && peek(args[a]).rank() == 0)) call.direct |= 1u << k;
+    const bool is_kept = is_small_float && options.keeps_numbers && peek(args[a]).rank() == 0;
+    if (!(is_small_float || is_small_int) || is_parameter || is_kept) call.direct |= 1u << k;
   }
   return call;
 }

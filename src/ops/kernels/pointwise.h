@@ -41,10 +41,12 @@ struct PointwiseVariant {
 
 // What a body alone doesn't say. Arguments are numbered as in the schema.
 struct PointwiseOptions {
-  const char* error_name = nullptr;  // "bitwise_and_cpu" not implemented for 'Float'
+  const char* error_name = nullptr;  // "bitwise_and_cpu" not implemented for 'Float'; the op's name and _cpu if null
   uint32_t promotes = 0;        // bit i: argument i takes part in type promotion; 0: all arguments that are Tensors
   bool keeps_numbers = false;   // Python numbers and zero-dim tensors aren't rounded to a 16-bit dtype first
   uint32_t int_to_float = 0;    // bit v: in variant v, integers and bools compute and answer in the default dtype
+  bool refuses_bool = false;    // not implemented for 'Bool'
+  bool bool_to_int = false;     // bools compute and answer as int64
   int divisor = -1;             // integers: zeros in this argument raise ZeroDivisionError
   bool is_conditional = false;  // the body's first parameter is a bool, which takes no part in promotion
   // Refuses calls; common is the promoted dtype.
@@ -62,7 +64,7 @@ struct PointwiseCall {
   ComputeType compute;
   DType common;  // after promotion
   DType result;
-  uint32_t direct = 0;  // bit k: input k converts to the compute type without being rounded to `common`
+  uint32_t direct = 0;  // bit k: input k converts to the compute type without being rounded or wrapped to `common`
   bool is_conditional = false;
 };
 
@@ -99,6 +101,9 @@ IValue run_out(const OpDef& op, std::span<const IValue> args, const Tensor& out)
 // Typed entries for bindings and composite kernels: no boxing.
 Tensor unary(const OpDef& op, const Tensor& x);
 Tensor binary(const OpDef& op, const Tensor& x, const Tensor& y);
+
+// PyTorch's names of element types in messages: "Float", "Long".
+std::string_view scalar_type_name(DType dtype);
 
 // The machine level of loops that this process runs: 1 with AVX-512, else 0. Tests compare both.
 int simd_level();

@@ -79,7 +79,13 @@ bool int_to_ivalue(PyObject* object, IValue* out) {
     return true;
   }
   if (!PyIndex_Check(object)) return false;
-  Owned whole(checked(PyNumber_Index(object)));
+  Owned whole(PyNumber_Index(object));
+  if (!whole.get()) {
+    // A tensor of several elements has __index__ but is no int: another overload may take it.
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
+    PyErr_Clear();
+    return false;
+  }
   return int_to_ivalue(whole.get(), out);
 }
 

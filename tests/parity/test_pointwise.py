@@ -176,7 +176,7 @@ def test_python_numbers(dtype, number):
 def test_activations(name, dtype):
     # mish and its like cancel: PyTorch's own error in float32 is many units where the result is small.
     loose = {"gelu": 60, "mish": 12, "tanhshrink": 1e5, "logsigmoid": 8, "softplus": 8, "silu": 8, "celu": 8, "elu": 8, "selu": 8,
-             "hardswish": 4, "hardsigmoid": 4, "leaky_relu": 1}
+             "hardswish": 4, "hardsigmoid": 4, "leaky_relu": 1, "softshrink": 1}
     x = numbers(dtype, 10)
     if name == "gelu":
         x = x[(x > -2) & (x < 80)]  # PyTorch's loses digits further down, and makes a NaN of infinity
@@ -199,10 +199,10 @@ def test_forms_with_parameters():
     check("sub", x, y, alpha=0.5)
     check("rsub", x, y)
     check("round", x[:37], decimals=2)
-    check("addcmul", x, y, x, value=0.5)
+    check("addcmul", x, y, x, value=0.5, tolerance=8)
     check("addcdiv", x, y, x, value=2)
-    check("lerp", x, y, 0.3)
-    check("lerp", x, y, y.sigmoid())
+    check("lerp", x, y, 0.3, tolerance=8)
+    check("lerp", x, y, y.sigmoid(), tolerance=8)
     check("div", x, y, rounding_mode="trunc")
     check("div", x, y, rounding_mode="floor")
     check("div", numbers("int32", 1), 3, rounding_mode="floor")

@@ -32,6 +32,7 @@ def check(name, *args, **kwargs):
     except Exception as error:
         want = error
     mine = [ours(a) if isinstance(a, torch.Tensor) else a for a in args]
+    kwargs = {k: ours(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
     if isinstance(want, Exception):
         with pytest.raises(Exception) as got:
             getattr(prong, name)(*mine, **kwargs)
@@ -55,12 +56,14 @@ def test_of_all(name, dtype):
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "float16", "float32", "float64"])
 @pytest.mark.parametrize("name", BY_DIM)
 def test_by_dim(name, dtype):
+    if (name, dtype) == ("mode", "bool"):
+        pytest.skip("which of several places of the mode is given is open")
     for shape in SHAPES:
         for dim in range(-len(shape), max(1, len(shape))):
             x = numbers(dtype, 2, shape)
-            if dtype.startswith("float") and name in ("median", "mode", "sort", "argsort", "argmax", "argmin", "max", "min", "nanmedian"):
+            if dtype in ("float32", "float64") and name in ("median", "mode", "sort", "argsort", "argmax", "argmin", "max", "min", "nanmedian"):
                 x = x + torch.arange(x.numel()).reshape(shape).to(x.dtype) * 0.01  # no ties
-            elif name in ("median", "mode", "nanmedian") or (name in ("sort", "argsort") and dtype != "bool"):
+            elif name in ("median", "mode", "nanmedian") or (name in ("sort", "argsort", "max", "min", "argmax", "argmin") and dtype != "bool"):
                 x = torch.randperm(x.numel()).reshape(shape).to(x.dtype)
             kwargs = {"stable": True} if name in ("sort", "argsort") else {}
             check(name, x, dim=dim, **kwargs)

@@ -274,7 +274,9 @@ void register_powers(Registry& r) {
   add_op(r, "pow(input: Tensor, exponent: Tensor) -> Tensor")
       .doc("input to the power of exponent.")
       .pointwise<Floats>([](auto x, auto y) { return pow(x, y); },
-                         {.keeps_numbers = true,
+                         {.error_name = "pow",
+                          .keeps_numbers = true,
+                          .refuses_bool = true,
                           .check =
                               [](const OpDef&, std::span<const IValue> args, DType common) {
                                 PRONG_CHECK(is_floating(common) || !args[1].is_number() || args[1].to_double() >= 0,

@@ -53,6 +53,13 @@ void index_put(const Tensor& x, const IndexList& indices, const Tensor& given, b
   write(x, selection, values, accumulate ? Write::kAdd : Write::kPut);
 }
 
+Tensor index(const Tensor& x, const IndexList& indices) {
+  const bool is_whole_mask = indices.size() == 1 && indices[0] &&
+                             indices[0]->dtype() == DType::kBool &&
+                             indices[0]->sizes() == x.sizes() && x.rank() > 0;
+  return is_whole_mask ? compress(x, *indices[0]) : read(x, select_elements(x, indices));
+}
+
 // Masks make the shape depend on the data; index tensors do not.
 IValue index_shape(const OpDef&, std::span<const IValue> args) {
   std::vector<std::optional<TensorMeta>> indices;
@@ -75,9 +82,7 @@ void register_advanced(Registry& r) {
            "masks count as the "
            "indices of their true elements.")
       .where(kInternal)
-      .kernel([](const Tensor& x, const IndexList& indices) {
-        return read(x, select_elements(x, indices));
-      })
+      .kernel([](const Tensor& x, const IndexList& indices) { return index(x, indices); })
       .boxed_shape(&index_shape)
       .samples({{"t(4, 3), [torch.tensor([0, 2, -1])]"},
                 {"t(4, 3), [None, torch.tensor([[0, 2]])]"},

@@ -112,6 +112,23 @@ int64_t source_plane(const std::string& mode, int64_t i, int64_t size) {
   return i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i;
 }
 
+// The borders of every row of the result, each element by itself.
+void pad_rows(const Tensor& out, int64_t given_before, int64_t size, const std::string& mode) {
+  const int64_t before = std::max<int64_t>(given_before, 0), columns = out.sizes().back();
+  std::vector<std::pair<int64_t, int64_t>> moves;  // to, from
+  for (int64_t i = 0; i < columns; ++i)
+    if (i < before || i >= before + size)
+      moves.push_back({i, before + source_plane(mode, i - before, size)});
+  visit_width(out.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* data = static_cast<T*>(out.raw());
+    parallel_for(0, out.numel() / columns, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        for (const auto& [to, from] : moves) data[r * columns + to] = data[r * columns + from];
+    });
+  });
+}
+
 Tensor pad_by_planes(const Tensor& x, const Dims& pad, const std::string& mode) {
   const std::vector<Pads> pads = pads_by_dim(x.rank(), pad);
   check_pad_mode(mode, x.sizes(), pads, pad.size());
@@ -119,10 +136,12 @@ Tensor pad_by_planes(const Tensor& x, const Dims& pad, const std::string& mode) 
   if (out.numel() == 0) return out;
   const Kept kept = kept_part(x, out, pads);
   copy_into(apply(out, kept.to), apply(x, kept.from));
+  if (pads.back().before > 0 || pads.back().after > 0)
+    pad_rows(out, pads.back().before, kept.from.sizes.back(), mode);
   // Dimension after dimension, borders copy whole planes of the result; the last one completes the
   // corners.
   const Geometry g = geometry_of(out);
-  for (int64_t d = 0; d < x.rank(); ++d) {
+  for (int64_t d = x.rank() - 2; d >= 0; --d) {
     const int64_t before = std::max<int64_t>(pads[at(d)].before, 0), size = kept.from.sizes[at(d)];
     for (int64_t i = 0; i < out.sizes()[at(d)]; ++i) {
       if (i >= before && i < before + size) continue;

@@ -43,7 +43,8 @@ void uniform(const Tensor& x, double from, double to, const IValue& generator) {
   PRONG_CHECK(is_floating(x.dtype()), kNotImplemented,
               "\"check_uniform_bounds\" not implemented for '", type_name(x.dtype()), "'");
   PRONG_CHECK(from <= to, kRuntime,
-              "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+              "uniform_ expects to return a [from, to) range, but found from=", plain(from),
+              " > to=", plain(to));
   fill_uniform(x, *generator_from(generator), from, to);
 }
 void normal(const Tensor& x, double mean, double deviation, const IValue& generator) {

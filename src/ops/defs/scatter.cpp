@@ -120,13 +120,9 @@ int64_t check_scatter(const TensorMeta& x, int64_t dim, const TensorMeta& index,
 }
 
 // Calls f(x element, src element) in the order of the index, for every element that the index
-// names.
+// names. On one thread: equal numbers must meet in that order.
 template <class T, class F>
-void for_scattered(const Tensor& given, int64_t d, const Tensor& given_index,
-                   const Tensor& given_src, F&& f) {
-  if (given_index.numel() == 0) return;
-  const Tensor x = at_least_1d(given), index = at_least_1d(given_index.to(DType::kInt64)),
-               src = at_least_1d(given_src);
+void scatter_part(const Tensor& x, int64_t d, const Tensor& index, const Tensor& src, F&& f) {
   const Dims strides = strides_without(x, d);
   const StridedLoop<3> loop(index.sizes(), {&index.strides(), &strides, &src.strides()});
   const int64_t size = x.sizes()[at(d)], step = x.strides()[at(d)];
@@ -135,14 +131,33 @@ void for_scattered(const Tensor& given, int64_t d, const Tensor& given_index,
   const int64_t* numbers = index.data<int64_t>();
   T* to = static_cast<T*>(x.raw());
   const T* from = static_cast<const T*>(src.raw());
-  // In order, on one thread: equal numbers must meet in the order of the index.
   loop.for_rows(0, loop.rows(), [&](const std::array<int64_t, 3>& o) {
     for (int64_t i = 0; i < loop.row_length(); ++i) {
       const int64_t number = numbers[o[0] + i * s0];
-      if (number < 0 || number >= size) [[unlikely]]
+      if (static_cast<uint64_t>(number) >= static_cast<uint64_t>(size)) [[unlikely]]
         throw_bounds(number, d, size);
       f(to[o[1] + i * s1 + number * step], from[o[2] + i * s2]);
     }
+  });
+}
+
+// The same in parallel over the longest other dimension, whose slices never meet.
+template <class T, class F>
+void for_scattered(const Tensor& given, int64_t d, const Tensor& given_index,
+                   const Tensor& given_src, F&& f) {
+  if (given_index.numel() == 0) return;
+  const Tensor x = at_least_1d(given), src = at_least_1d(given_src);
+  const Tensor index = at_least_1d(given_index.to(DType::kInt64));
+  int64_t widest = d == 0 && x.rank() > 1 ? 1 : 0;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != d && index.sizes()[at(i)] > index.sizes()[at(widest)]) widest = i;
+  if (widest == d || index.numel() <= kGrain) return scatter_part<T>(x, d, index, src, f);
+  const int64_t slices = index.sizes()[at(widest)], slice = index.numel() / slices;
+  const auto part = [&](const Tensor& t, int64_t begin, int64_t end) {
+    return apply(t, narrowed(geometry_of(t), widest, begin, end - begin));
+  };
+  parallel_for(0, slices, std::max<int64_t>(1, kGrain / slice), [&](int64_t begin, int64_t end) {
+    scatter_part<T>(part(x, begin, end), d, part(index, begin, end), part(src, begin, end), f);
   });
 }
 
@@ -399,22 +414,10 @@ void check_mask(const char* op, const Tensor& mask) {
   PRONG_CHECK(mask.dtype() == DType::kBool, kRuntime, op, ": expected BoolTensor for mask");
 }
 
-Tensor masked_select(const Tensor& given, const Tensor& given_mask) {
-  check_mask("masked_select", given_mask);
-  const Dims common = broadcast_shapes(given.sizes(), given_mask.sizes());
-  const Tensor x = broadcast_to(given, common),
-               mask = broadcast_to(given_mask, common).contiguous();
-  Tensor out = Tensor::empty(Dims{count_nonzero(mask)}, x.dtype());
-  const bool* flags = mask.data<bool>();
-  const Tensor flat = x.contiguous();
-  visit_width(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* from = static_cast<const T*>(flat.raw());
-    T* to = static_cast<T*>(out.raw());
-    for (int64_t i = 0; i < mask.numel(); ++i)
-      if (flags[i]) *to++ = from[i];
-  });
-  return out;
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  check_mask("masked_select", mask);
+  const Dims common = broadcast_shapes(x.sizes(), mask.sizes());
+  return compress(broadcast_to(x, common), broadcast_to(mask, common));
 }
 
 void masked_scatter(const Tensor& x, const Tensor& given_mask, const Tensor& source) {

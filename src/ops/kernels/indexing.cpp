@@ -268,6 +268,23 @@ void write(const Tensor& x, const Selection& s, const Tensor& given, Write mode)
   });
 }
 
+Tensor compress(const Tensor& x, const Tensor& given_mask) {
+  const Tensor flat = x.contiguous(), mask = given_mask.contiguous();
+  Tensor out = Tensor::empty(Dims{count_nonzero(mask)}, x.dtype());
+  const bool* flags = mask.data<bool>();
+  visit_width(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = static_cast<const T*>(flat.raw());
+    T* to = static_cast<T*>(out.raw());
+    // Each element is written, and counts or is written over: no branch to predict wrongly.
+    for (int64_t i = 0, n = 0; n < out.numel(); ++i) {
+      to[n] = from[i];
+      n += flags[i];
+    }
+  });
+  return out;
+}
+
 int64_t count_nonzero(const Tensor& x) {
   const Tensor flags = x.to(DType::kBool).contiguous();
   const bool* values = flags.data<bool>();

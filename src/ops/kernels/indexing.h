@@ -37,6 +37,9 @@ enum class Write : uint8_t { kPut, kAdd };
 // broadcasts to the selection and has x's dtype.
 void write(const Tensor& x, const Selection& selection, const Tensor& values, Write mode);
 
+// The elements where a bool mask of x's sizes is true, in order.
+Tensor compress(const Tensor& x, const Tensor& mask);
+
 // Row-major coordinates of the elements that are not zero: int64 (count, rank).
 Tensor nonzero(const Tensor& x);
 int64_t count_nonzero(const Tensor& x);

@@ -444,7 +444,7 @@ void ScriptTask::push(const Program& program, Arguments& args) {
   top_ = base + program.num_registers;
   for (uint32_t k = 0; k < args.size() && k < program.num_parameters; ++k) registers_[base + k] = std::move(args[k]);
   frames_.push_back({&program, 0, base, nullptr, 0});
-  if (profile::is_on()) begin_span(frames_.back(), false);
+  if (profile::is_on()) begin_span(frames_.back());
 }
 
 void ScriptTask::pop() {

@@ -85,8 +85,10 @@ Ref<Traceback> ScriptTask::traceback() const {
 
 // ── the profile: spans belong to threads ──
 
-void ScriptTask::begin_span(Frame& frame, bool is_resumed) {
+// A span that goes on after a suspension, in a session that saw its beginning, counts as one with it.
+void ScriptTask::begin_span(Frame& frame) {
   if (frame.program->is_fused) return;
+  const bool is_resumed = frame.session != 0;
   frame.span = profile::detail::begin_span(frame.program->profile_name, profile::Category::kFunction, nullptr, 0, is_resumed,
                                            &frame.session);
 }
@@ -106,7 +108,7 @@ void ScriptTask::leave_thread() {
 void ScriptTask::return_to_thread() {
   is_off_thread_ = false;
   if (profile::is_on())
-    for (Frame& frame : frames_) begin_span(frame, true);
+    for (Frame& frame : frames_) begin_span(frame);
   for (ContextManager* m : managers_) m->resume();
 }
 

@@ -58,7 +58,7 @@ class ScriptTask final : public Task {
   void pop();
   void grow(uint32_t registers);
   Ref<Traceback> traceback() const;
-  void begin_span(Frame& frame, bool is_resumed);
+  void begin_span(Frame& frame);
   void end_span(Frame& frame);
   void leave_thread();   // before a wait that suspends
   void return_to_thread();

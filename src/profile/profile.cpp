@@ -220,8 +220,8 @@ const char* intern(std::string_view text) {
   return r.names.emplace(text).first->c_str();
 }
 
-void OpenSpan::begin(const char* name, Category category, const char* text) {
-  record_ = is_on() ? begin_span(name, category, text, 0, false, &session_) : nullptr;
+void OpenSpan::begin(const char* name, Category category, const char* text, bool is_resumed) {
+  record_ = is_on() ? begin_span(name, category, text, 0, is_resumed, &session_) : nullptr;
 }
 
 void OpenSpan::end() {

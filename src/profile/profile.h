@@ -75,7 +75,7 @@ class Scope {
 // A scope that is begun and ended by two calls on the same thread (record_function's with block).
 class OpenSpan {
  public:
-  void begin(const char* name, Category category, const char* detail = nullptr);
+  void begin(const char* name, Category category, const char* detail = nullptr, bool is_resumed = false);
   void end();
 
  private:

@@ -73,7 +73,7 @@ class RecordFunction final : public ContextManager {
   }
   void exit() override { span_.end(); }
   void suspend() override { span_.end(); }
-  void resume() override { span_.begin(name_, profile::Category::kUser); }
+  void resume() override { span_.begin(name_, profile::Category::kUser, nullptr, true); }
 
  private:
   const char* name_;

@@ -8,6 +8,7 @@
 
 #include "bindings/constants.h"
 #include "bindings/op_function.h"
+#include "compile/pipeline.h"
 #include "exec/run.h"
 #include "graph/builder.h"
 #include "graph/printer.h"
@@ -286,6 +287,7 @@ nb::dict signature_of(const Function& f) {
 }  // namespace
 
 void bind_script(nb::module_& m) {
+  compile::install();
   nb::class_<PyEntry>(m, "ScriptEntry")
       .def("compile", [](const PyEntry& e) {
         CompileGuard guard;

@@ -1,7 +1,7 @@
 """What to say about a name that is not here. Called by the __getattr__ of modules and of Tensor."""
 
-import dis
-import importlib.util
+import importlib
+import opcode
 import os
 import sys
 
@@ -16,8 +16,9 @@ def known_names() -> frozenset[str]:
 
 def is_own_module(name: str) -> bool:
     """Whether prong has a module of that full name that is not loaded yet."""
+    finder = importlib.import_module("importlib.util")  # loaded late: few programs come here
     try:
-        return importlib.util.find_spec(name) is not None
+        return finder.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
 
@@ -35,7 +36,7 @@ def missing_attribute(module: str, name: str) -> str:
     )
 
 
-_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+_IMPORT_FROM = opcode.opmap["IMPORT_FROM"]
 
 
 def raise_missing(module: str, name: str):

@@ -109,7 +109,7 @@ PyObject* method_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
       throw PythonError();
     const Tensor t = tensor_of(self);
     PRONG_CHECK(
-        force || !t.requires_grad(), kRuntime,
+        force || !t.requires_grad() || !eager::is_grad_enabled(), kRuntime,
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     return to_numpy(t);
   });

@@ -1,7 +1,6 @@
 """Grad modes as context managers and decorators. Forked tasks inherit them."""
 
 import functools
-import inspect
 
 from prong import _core
 from prong._core import is_grad_enabled, is_inference_mode_enabled
@@ -14,6 +13,8 @@ __all__ = [
     "no_grad",
     "set_grad_enabled",
 ]
+
+_CO_GENERATOR = 0x20  # inspect.CO_GENERATOR, without loading inspect
 
 
 class _Mode:
@@ -33,10 +34,10 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function):
-        if inspect.isclass(function):
+        if isinstance(function, type):
             function.__init__ = self(function.__init__)
             return function
-        if inspect.isgeneratorfunction(function):
+        if getattr(function, "__code__", None) and function.__code__.co_flags & _CO_GENERATOR:
             return self._wrap_generator(function)
 
         @functools.wraps(function)

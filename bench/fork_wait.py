@@ -69,7 +69,7 @@ def child(name):
 
     def load(source, file):
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-        space = {"torch": torch}
+        space = {"torch": torch, "__name__": "__main__"}
         exec(compile(source, file, "exec"), space)
         return space
 

@@ -1,8 +1,8 @@
 """What all Python tests share: those that need PyTorch run where it is installed, or are counted.
 
-A test that compares with PyTorch is marked `needs_torch` (everything under tests/parity is). Where
-PyTorch is missing those tests are left out and counted in the summary; with PRONG_REQUIRE_TORCH=1,
-as in .ci/run, its absence is an error.
+Everything under tests/parity compares with PyTorch, and so does what is marked `needs_torch`. Where
+PyTorch is missing those tests are left out, and the last lines of `make test` say so; with
+PRONG_REQUIRE_TORCH=1, as in .ci/run, its absence is an error.
 """
 
 import importlib.util
@@ -11,6 +11,7 @@ import os
 import pytest
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
+collect_ignore_glob = [] if HAS_TORCH else ["parity/*"]
 
 
 def pytest_configure(config):
@@ -20,9 +21,6 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    for item in items:
-        if "parity" in item.path.parts:
-            item.add_marker("needs_torch")
     if HAS_TORCH:
         return
     left_out = [item for item in items if item.get_closest_marker("needs_torch")]

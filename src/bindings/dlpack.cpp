@@ -133,6 +133,7 @@ Tensor import_from(PyObject* capsule, const char* name, const char* used_name) {
 PyObject* to_dlpack(const Tensor& t, bool versioned) {
   PRONG_CHECK(!t.requires_grad(), kBuffer,
               "Can't export tensors that require gradient, use tensor.detach()");
+  t.storage()->mark_exposed();
   return versioned ? export_as<ManagedVersioned>(t, "dltensor_versioned")
                    : export_as<Managed>(t, "dltensor");
 }

@@ -218,6 +218,7 @@ PyObject* to_numpy(const Tensor& t) {
     Owned numpy(checked(PyImport_ImportModule("numpy")));
     asarray = checked(PyObject_GetAttrString(numpy.get(), "asarray"));
   }
+  t.storage()->mark_exposed();
   Owned buffer(checked(PyType_GenericAlloc(buffer_type, 0)));
   t.impl()->retain();
   reinterpret_cast<BufferObject*>(buffer.get())->impl = t.impl();

@@ -67,6 +67,7 @@ PyObject* method_storage_offset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(impl_of(self)->offset);
 }
 PyObject* method_data_ptr(PyObject* self, PyObject*) {
+  impl_of(self)->storage->mark_exposed();  // whoever has the address may write there
   return PyLong_FromVoidPtr(tensor_of(self).raw());
 }
 PyObject* method_storage_ptr(PyObject* self, PyObject*) {

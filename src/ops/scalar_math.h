@@ -127,7 +127,9 @@ PRONG_INLINE T exp_f32(const T& x) {
   // 2^n in two factors: n alone can pass the exponent range where the result does not.
   const auto n = (to_bits(e.shifted) << 8) >> 8;
   const auto half = n >> 1;
-  return p * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
+  // Far below, a factor of 0: an underflow would cost the processor a hundred cycles.
+  const T last = select(x < -103.98f, lit(x, 0.0), from_bits((n - half + 127) << 23));
+  return p * from_bits((half + 127) << 23) * last;
 }
 
 template <class T>
@@ -369,7 +371,8 @@ PRONG_INLINE T exp2_wide(const T& t) {
   const T p = horner(r, 1.0, 0.69314718055994531, 0.24022650695910071, 0.055504108664821580, 0.0096181291076284772,
                          0.0013333558146428443, 0.00015403530393381610, 1.5252733804059841e-05,
                          1.3215486790144307e-06, 1.0178086009239699e-07);
-  return p * from_bits((to_bits(shifted) + 1023) << 52);
+  const T scale = from_bits((to_bits(shifted) + 1023) << 52);
+  return p * select(t < -151.0, lit(t, 0.0), scale);  // 0 in float too, without the cost of an underflow
 }
 template <class T>
 PRONG_INLINE T pow_f32(const T& x, const T& y) {
@@ -391,6 +394,38 @@ PRONG_INLINE T pow_f32(const T& x, const T& y) {
 template <class T>
 PRONG_INLINE T exp2_f32(const T& x) {
   return convert<float>(exp2_wide(convert<double>(x)));
+}
+
+// ── remainder, float32 ──
+
+// One step of fmod: r below 2^29 ys becomes r modulo ys, exactly; inverse is near 1 / ys.
+template <class T>
+PRONG_INLINE T reduce_by(const T& r, const T& ys, const T& inverse) {
+  const T q = trunc(r * inverse);
+  T rest = fma(-q, ys, r);  // exact: q has at most 29 bits and ys 24
+  rest = select(rest < 0, rest + ys, rest);
+  return select(rest >= ys, rest - ys, rest);
+}
+// x - trunc(x / y) * y without rounding. In double, by 29 bits of the quotient at a time: it may have 277.
+template <class T>
+PRONG_INLINE T fmod_f32(const T& x, const T& y) {
+  const T ay = abs(y);
+  const auto d = convert<double>(ay);
+  const auto inverse = 1 / d;
+  auto r = convert<double>(abs(x));
+  r = reduce_by(r, d * 0x1p261, inverse * 0x1p-261);
+  r = reduce_by(r, d * 0x1p232, inverse * 0x1p-232);
+  r = reduce_by(r, d * 0x1p203, inverse * 0x1p-203);
+  r = reduce_by(r, d * 0x1p174, inverse * 0x1p-174);
+  r = reduce_by(r, d * 0x1p145, inverse * 0x1p-145);
+  r = reduce_by(r, d * 0x1p116, inverse * 0x1p-116);
+  r = reduce_by(r, d * 0x1p87, inverse * 0x1p-87);
+  r = reduce_by(r, d * 0x1p58, inverse * 0x1p-58);
+  r = reduce_by(r, d * 0x1p29, inverse * 0x1p-29);
+  r = reduce_by(r, d, inverse);
+  const T size = select(ay == infinity_like(x), abs(x), convert<float>(r));
+  const auto is_undefined = (ay == 0) | (x != x) | (y != y) | (abs(x) == infinity_like(x));
+  return select(is_undefined, nan_like(x), with_sign(size, x));
 }
 
 // ── the public names ──
@@ -419,7 +454,6 @@ PRONG_BY_LIBRARY_1(erfc)
 PRONG_BY_LIBRARY_1(erfinv)
 PRONG_BY_LIBRARY_1(lgamma)
 PRONG_BY_LIBRARY_1(digamma)
-PRONG_BY_LIBRARY_2(fmod)
 PRONG_BY_LIBRARY_2(hypot)
 
 // The neighbour of x towards y: one step in the order of the bit patterns.
@@ -442,6 +476,7 @@ PRONG_INLINE T next_after(const T& x, const T& y) {
     else return is_single(x) ? name##_f32(x, y) : call_external(k_##name, prong_f64_##name, x, y);   \
   }
 PRONG_BY_PRECISION_2(pow)
+PRONG_BY_PRECISION_2(fmod)
 PRONG_BY_PRECISION_2(atan2)
 
 // ── built from those above ──

@@ -14,23 +14,23 @@ OpDef& add_op(Registry& r, std::string_view schema) {
   return r.add(schema).no_grad(kNoSlope).not_differentiable(kNoSlope).no_vmap(kVmapLater);
 }
 
-template <class F>
+template <class T, class F>
 void comparison(Registry& r, const char* name, const char* sign, std::vector<std::string> aliases, F body) {
   add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
       .doc(cat("input ", sign, " other, as bools."))
-      .pointwise<Numbers>(body)
+      .pointwise<T>(body)
       .where({.inplace = true, .aliases = std::move(aliases)})
       .samples({{"t(3, 4), t(3, 4)"}, {"t(3, 1), t(4)"}, {"t(3, 4), 0"}, {"t(0, 4), t(4)"}})
       .reference(cat("input ", sign, " other"));
 }
 
 void register_comparisons(Registry& r) {
-  comparison(r, "eq", "==", {}, [](auto x, auto y) { return x == y; });
-  comparison(r, "ne", "!=", {"not_equal"}, [](auto x, auto y) { return x != y; });
-  comparison(r, "lt", "<", {"less"}, [](auto x, auto y) { return x < y; });
-  comparison(r, "le", "<=", {"less_equal"}, [](auto x, auto y) { return x <= y; });
-  comparison(r, "gt", ">", {"greater"}, [](auto x, auto y) { return x > y; });
-  comparison(r, "ge", ">=", {"greater_equal"}, [](auto x, auto y) { return x >= y; });
+  comparison<AllTypes>(r, "eq", "==", {}, [](auto x, auto y) { return x == y; });
+  comparison<AllTypes>(r, "ne", "!=", {"not_equal"}, [](auto x, auto y) { return x != y; });
+  comparison<Numbers>(r, "lt", "<", {"less"}, [](auto x, auto y) { return x < y; });
+  comparison<Numbers>(r, "le", "<=", {"less_equal"}, [](auto x, auto y) { return x <= y; });
+  comparison<Numbers>(r, "gt", ">", {"greater"}, [](auto x, auto y) { return x > y; });
+  comparison<Numbers>(r, "ge", ">=", {"greater_equal"}, [](auto x, auto y) { return x >= y; });
 }
 
 template <class F>
@@ -67,7 +67,7 @@ template <class F>
 void logical(Registry& r, const char* name, const char* doc, F body) {
   add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
       .doc(doc)
-      .pointwise<Numbers>(body)
+      .pointwise<AllTypes>(body)
       .where({.inplace = true})
       .samples({{"b(3, 4), b(3, 4)"}, {"t(3, 4), b(4)"}})
       .reference(cat("np.", name, "(input, other)"));
@@ -79,7 +79,7 @@ void register_logic(Registry& r) {
   logical(r, "logical_xor", "True where just one is not 0.", [](auto x, auto y) { return truth((x != 0) ^ (y != 0)); });
   add_op(r, "logical_not(input: Tensor) -> Tensor")
       .doc("True where input is 0.")
-      .pointwise<Numbers>([](auto x) { return x == 0; })
+      .pointwise<AllTypes>([](auto x) { return x == 0; })
       .where({.inplace = true})
       .samples({{"b(3, 4)"}, {"t(3, 4)"}})
       .reference("np.logical_not(input)");

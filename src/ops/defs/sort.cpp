@@ -115,8 +115,12 @@ std::tuple<Tensor, Tensor> top(const Tensor& x, int64_t k, int64_t dim, bool lar
     auto* where = places.data<int64_t>();
     for_rows<T>(v, [&](int64_t r, int64_t at, auto& row, auto&) {
       place_row(in + at, v.length, v.inner, largest, row);
-      if (k < v.length) std::nth_element(row.begin(), row.begin() + k, row.end());
-      if (in_order) std::sort(row.begin(), row.begin() + k);
+      if (k * 16 <= v.length) {  // few of many: a heap of the best so far is hardly ever changed
+        std::partial_sort(row.begin(), row.begin() + k, row.end());
+      } else {
+        if (k < v.length) std::nth_element(row.begin(), row.begin() + k, row.end());
+        if (in_order) std::sort(row.begin(), row.begin() + k);
+      }
       const int64_t to = r / v.inner * k * v.inner + r % v.inner;
       for (int64_t i = 0; i < k; ++i) {
         const int64_t place = place_of<T>(row[static_cast<size_t>(i)]);

@@ -22,9 +22,9 @@ SortKey<T> sort_key(T x) {
   } else if constexpr (std::is_floating_point_v<T>) {
     using K = SortKey<T>;
     constexpr K kSign = K(1) << (sizeof(K) * 8 - 1);
-    if (x != x) return ~K(0);
     const K bits = std::bit_cast<K>(x + T(0));  // -0 + 0 is 0
-    return bits & kSign ? ~bits : bits | kSign;
+    const K turned = bits ^ ((K(0) - (bits >> (sizeof(K) * 8 - 1))) | kSign);
+    return x != x ? ~K(0) : turned;
   } else if constexpr (std::is_signed_v<T> && sizeof(T) == 8) {
     return static_cast<uint64_t>(x) ^ (uint64_t{1} << 63);
   } else {

@@ -3,6 +3,7 @@
 import importlib
 import math
 
+from prong import _native  # isort: skip  (first: it decides how the native module is loaded)
 from prong import _core, _names
 from prong._core import (
     OutOfMemoryError,

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from contextlib import contextmanager
 
 from prong import _names
 
@@ -61,3 +62,22 @@ def reach_children() -> None:
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if folder not in inherited:
         os.environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, inherited)])
+
+
+def _stand_ins() -> list[str]:
+    return [name for name in sys.modules if name.partition(".")[0] in _ROOTS]
+
+
+@contextmanager
+def standing_in():
+    """Inside the with block torch is Prong; afterwards it is what it was. For tests in one process."""
+    before = {name: sys.modules.pop(name) for name in _stand_ins()}
+    finder = _AliasFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in _stand_ins():
+            del sys.modules[name]
+        sys.modules.update(before)

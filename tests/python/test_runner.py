@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import prong
+from prong import _alias
 import pytest
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(prong.__file__).parent.parent)}
@@ -162,3 +163,12 @@ def test_interrupt_ends_a_long_op(tmp_path):
     """,
     )
     assert run(path).stdout.strip() == "interrupted"
+
+
+def test_standing_in_ends():
+    before = sys.modules.get("torch")
+    with _alias.standing_in():
+        import torch.nn
+
+        assert torch is prong and torch.nn is prong.nn
+    assert sys.modules.get("torch") is before

@@ -4,20 +4,19 @@ import importlib.util
 import os
 import sys
 
-import prong
 import pytest
+
+import prong
+from prong import _alias
 
 
 def _load(name):
-    # The programs are written for torch; here that is Prong.
-    from prong import _alias
-
-    _alias.install()
     path = os.path.join(os.path.dirname(__file__), f"{name}.py")
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    with _alias.standing_in():  # the programs are written for torch
+        spec.loader.exec_module(module)
     return module
 
 

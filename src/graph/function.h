@@ -20,6 +20,7 @@ class Function final : public RefCounted {
   ~Function() override;
 
   const std::string& name() const { return name_; }  // as in tracebacks and profiles: "align_rows", "forward"
+  void set_name(std::string name) { name_ = std::move(name); }
   const Schema& schema() const { return schema_; }     // methods: self is the first argument
   void set_schema(Schema schema) { schema_ = std::move(schema); }  // when the result's type is known (before callers are built)
   bool is_defined() const { return graph_ != nullptr; }

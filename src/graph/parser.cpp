@@ -172,14 +172,28 @@ class Parser {
     }
   }
 
+  TypePtr parse_one_type() {
+    PRONG_CHECK(lines_.size() == 1, kValue, "expected a type");
+    TypePtr t = type(lines_[0]);
+    if (!lines_[0].is_at_end()) lines_[0].fail("unexpected text");
+    return t;
+  }
+
   std::vector<Ref<Function>> parse() {
-    for (Line l : lines_)  // first all signatures, so that functions may call each other
-      if (l.accept_word("def")) functions_.push_back(signature(l));
+    for (Line l : lines_) {  // first all signatures, so that functions may call each other
+      const bool has_body = l.accept_word("def");
+      if (!has_body && !l.accept_word("declare")) continue;
+      functions_.push_back(signature(l));
+      if (has_body) l.expect(":");
+    }
     size_t n = 0;
     while (next_ < lines_.size()) {
       Line& l = lines_[next_++];
-      if (!l.accept_word("def")) l.fail("expected 'def'");
-      define(*functions_[n++], l.indent());
+      const bool has_body = l.accept_word("def");
+      if (!has_body && !l.accept_word("declare")) l.fail("expected 'def' or 'declare'");
+      const size_t indent = l.indent();
+      Function& f = *functions_[n++];
+      if (has_body) define(f, indent);
     }
     return functions_;
   }
@@ -213,7 +227,6 @@ class Parser {
     l.expect("->");
     schema.results.push_back(type(l));
     schema.result_names.emplace_back();
-    l.expect(":");
     std::string name = schema.name;
     return make_ref<Function>(std::move(name), std::move(schema));
   }
@@ -510,6 +523,8 @@ class Parser {
 std::vector<Ref<Function>> parse_functions(std::string_view text, const ParseScope& scope, std::string_view file) {
   return Parser(text, scope, file).parse();
 }
+
+TypePtr parse_type(std::string_view text, const ParseScope& scope) { return Parser(text, scope, "<type>").parse_one_type(); }
 
 IValue parse_literal(std::string_view text) {
   Line l(text, 1, "<literal>");

@@ -10,7 +10,6 @@
 #include "graph/host_op.h"
 
 namespace prong {
-namespace {
 
 bool is_literal(const IValue& v) {
   switch (v.tag()) {
@@ -26,6 +25,8 @@ bool is_literal(const IValue& v) {
     default: return false;
   }
 }
+
+namespace {
 
 // Whether the type follows from the literal alone; if not, the constant gets a line with its type.
 bool has_natural_type(const Value& v) {
@@ -79,7 +80,7 @@ std::string float_text(double d) {
   return format_double(d);
 }
 
-std::string literal(const IValue& v) {
+std::string literal_text(const IValue& v) {
   switch (v.tag()) {
     case IValue::Tag::kNone: return "None";
     case IValue::Tag::kBool: return v.to_bool() ? "True" : "False";
@@ -89,7 +90,7 @@ std::string literal(const IValue& v) {
     case IValue::Tag::kString: return quoted(v.to_string());
     default: {
       std::string out(v.is_list() ? "[" : "(");
-      for (size_t i = 0; i < v.items().size(); ++i) out += cat(i ? ", " : "", literal(v.items()[i]));
+      for (size_t i = 0; i < v.items().size(); ++i) out += cat(i ? ", " : "", literal_text(v.items()[i]));
       if (v.is_tuple() && v.items().size() == 1) out += ",";
       return out + (v.is_list() ? "]" : ")");
     }
@@ -110,6 +111,18 @@ class Printer {
  public:
   explicit Printer(const PrintOptions& options) : options_(options), indent_(options.indent) {}
 
+  // A function that has no graph: an interface's method.
+  std::string declaration(std::string_view name, const Schema& schema) {
+    std::string out = cat("declare ", name, "(");
+    for (size_t i = 0; i < schema.arguments.size(); ++i) {
+      const Argument& a = schema.arguments[i];
+      const bool star = a.is_keyword_only && (i == 0 || !schema.arguments[i - 1].is_keyword_only);
+      out += cat(i ? ", " : "", star ? "*, " : "", a.name, ": ", type(a.type));
+      if (a.has_default) out += cat(" = ", constant_text(a.default_value));
+    }
+    return cat(out, ") -> ", type(schema.results[0]), "\n");
+  }
+
   std::string function(std::string_view name, const Graph& graph, const Schema* schema) {
     line(cat("def ", name, "(", signature(graph, schema), ") -> ", result_type(graph, schema), ":"), nullptr);
     body(*graph.top(), "return");
@@ -123,14 +136,14 @@ class Printer {
       const Value* v = graph.inputs()[i];
       const Argument* a = schema && i < schema->arguments.size() ? &schema->arguments[i] : nullptr;
       const bool star = a && a->is_keyword_only && (i == 0 || !schema->arguments[i - 1].is_keyword_only);
-      out += cat(i ? ", " : "", star ? "*, " : "", name(v), ": ", v->type());
+      out += cat(i ? ", " : "", star ? "*, " : "", name(v), ": ", type(v->type()));
       if (a && a->has_default) out += cat(" = ", constant_text(a->default_value));
     }
     return out;
   }
   std::string result_type(const Graph& graph, const Schema* schema) {
-    if (schema && schema->results.size() == 1) return cat(schema->results[0]);
-    return graph.outputs().size() == 1 ? cat(graph.outputs()[0]->type()) : std::string("None");
+    if (schema && schema->results.size() == 1) return type(schema->results[0]);
+    return graph.outputs().size() == 1 ? type(graph.outputs()[0]->type()) : std::string("None");
   }
 
   void body(const Block& b, std::string_view last) {
@@ -168,20 +181,20 @@ class Printer {
     switch (n.kind()) {
       case NodeKind::kOp: return n.op().name();
       case NodeKind::kHost: return cat("host.", n.host().name());
-      case NodeKind::kCall: return cat("call[", n.function()->name(), "]");
+      case NodeKind::kCall: return cat("call[", function_name(*n.function()), "]");
       case NodeKind::kFork:
-        if (n.function()) return cat("fork[", n.function()->name(), "]");
+        if (n.function()) return cat("fork[", function_name(*n.function()), "]");
         return n.name().empty() ? "fork" : cat("fork[.", n.name(), "]");
       case NodeKind::kCallMethod:
       case NodeKind::kGetAttr:
       case NodeKind::kSetAttr: return cat(spelling(n.kind()), "[", n.name(), "]");
       case NodeKind::kRaise:
-        return n.object() ? cat("raise[", n.name(), ", ", pooled(n.constant()), "]") : cat("raise[", n.name(), "]");
+        return n.object() && !options_.names ? cat("raise[", n.name(), ", ", pooled(n.constant()), "]") : cat("raise[", n.name(), "]");
       case NodeKind::kCallPython: return cat("call_python[", pooled(n.constant()), "]");
       case NodeKind::kTupleGet: return cat("tuple_get[", n.index(), "]");
       case NodeKind::kIsInstance: {
         std::string types;
-        for (const TypePtr& t : n.types()) types += cat(types.empty() ? "" : ", ", t);
+        for (const TypePtr& t : n.types()) types += cat(types.empty() ? "" : ", ", type(t));
         return cat("isinstance[", types, "]");
       }
       default: return std::string(spelling(n.kind()));
@@ -233,15 +246,20 @@ class Printer {
   }
   std::string outputs(std::span<Value* const> values) {
     std::string out;
-    for (const Value* v : values) out += cat(out.empty() ? "" : ", ", name(v), ": ", v->type());
+    for (const Value* v : values) out += cat(out.empty() ? "" : ", ", name(v), ": ", type(v->type()));
     return out;
   }
 
+  std::string type(const TypePtr& t) const { return print_type(*t, options_.names); }
+  const std::string& function_name(const Function& f) const {
+    return options_.names ? options_.names->functions.at(&f) : f.name();
+  }
+
   std::string operand(const Value* v) {
-    if (v->constant() && has_natural_type(*v)) return literal(*v->constant());
+    if (v->constant() && has_natural_type(*v)) return literal_text(*v->constant());
     return name(v);
   }
-  std::string constant_text(const IValue& v) { return is_literal(v) ? literal(v) : pooled(v); }
+  std::string constant_text(const IValue& v) { return is_literal(v) ? literal_text(v) : pooled(v); }
 
   std::string pooled(const IValue& v) {
     if (!options_.pool) return "$n";
@@ -291,7 +309,24 @@ std::string print(const Graph& graph, std::string_view name, const PrintOptions&
 }
 
 std::string print(const Function& function, const PrintOptions& options) {
-  return Printer(options).function(function.name(), function.graph(), &function.schema());
+  const std::string& name = options.names ? options.names->functions.at(&function) : function.name();
+  if (!function.is_defined()) return Printer(options).declaration(name, function.schema());
+  return Printer(options).function(name, function.graph(), &function.schema());
+}
+
+std::string print_literal(const IValue& value) { return literal_text(value); }
+
+std::string print_type(const Type& type, const UniqueNames* names) {
+  if (!names) return type.str_();
+  if (type.class_info()) {
+    const auto it = names->classes.find(type.class_info());
+    return it == names->classes.end() ? type.name() : it->second;
+  }
+  if (type.elements().empty() || !type.name().empty()) return type.str_();
+  std::string items;
+  for (const TypePtr& t : type.elements()) items += cat(items.empty() ? "" : ", ", print_type(*t, names));
+  const std::string whole = type.str_();
+  return cat(whole.substr(0, whole.find('[')), "[", items, "]");
 }
 
 }  // namespace prong

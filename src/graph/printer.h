@@ -15,6 +15,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/function.h"
@@ -22,10 +23,16 @@
 
 namespace prong {
 
+// Names for what may share its own with others: in an archive all are told apart.
+struct UniqueNames {
+  std::unordered_map<const Function*, std::string> functions;
+  std::unordered_map<const ClassInfo*, std::string> classes;
+};
 struct PrintOptions {
   bool ranges = false;                   // "  # x.py:3:4-9" at the end of lines; read back by the parser
   int indent = 0;
   std::vector<IValue>* pool = nullptr;   // collects $n constants; null: they are printed as $n only
+  const UniqueNames* names = nullptr;    // null: as they are; else Python classes of `raise` are left out, too
 };
 std::string print(const Graph& graph, std::string_view name = "graph", const PrintOptions& options = {});
 std::string print(const Function& function, const PrintOptions& options = {});
@@ -37,9 +44,13 @@ struct ParseScope {
   std::vector<IValue> pool;
   std::vector<Ref<SourceText>> sources;  // for the ranges in comments, found by their file name
 };
-// One or more `def`s, which may call each other. kValue with line, column and a caret on bad text.
+// One or more `def`s, which may call each other, and `declare name(x: int) -> int` for functions without a graph. kValue with line, column and a caret on bad text.
 std::vector<Ref<Function>> parse_functions(std::string_view text, const ParseScope& scope = {},
                                            std::string_view file = "<text>");
+std::string print_type(const Type& type, const UniqueNames* names = nullptr);
+TypePtr parse_type(std::string_view text, const ParseScope& scope);
+bool is_literal(const IValue& value);
+std::string print_literal(const IValue& value);
 // A literal: a number, string, dtype or a list or tuple of such; kValue otherwise.
 IValue parse_literal(std::string_view text);
 

@@ -96,7 +96,7 @@ class Fuser {
     const auto inside = [&](Value* v) {
       const auto [it, is_new] = map.try_emplace(v);
       if (!is_new) return it->second;
-      if (v->constant()) return it->second = b.constant(*v->constant(), v->type());
+      if (v->constant() && !v->constant()->is_tensor()) return it->second = b.constant(*v->constant(), v->type());
       inputs.push_back(v);
       return it->second = inner->add_input(v->type(), v->name());
     };

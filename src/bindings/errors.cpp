@@ -116,7 +116,7 @@ void set_error_from_current_exception() noexcept {
   } catch (nanobind::python_error& e) {
     e.restore();
   } catch (const Error& e) {
-    PyErr_SetString(exception_type(e.kind()), e.what());
+    if (!set_script_error(e)) PyErr_SetString(exception_type(e.kind()), e.what());
   } catch (const std::bad_alloc&) {
     PyErr_SetString(exception_type(ErrorKind::kOutOfMemory), "out of memory");
   } catch (const std::exception& e) {

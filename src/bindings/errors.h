@@ -30,6 +30,8 @@ void set_error_from_current_exception() noexcept;
 // A new instance of the Python exception that stands for `error`; null only if making it fails.
 PyObject* exception_instance(const std::exception_ptr& error) noexcept;
 PyObject* exception_type(ErrorKind kind);  // borrowed
+// Sets the exception of the class that a script raised; false if it has no class of its own.
+bool set_script_error(const Error& error) noexcept;  // script_error.cpp
 
 // Throws what Python has set if `object` is null; else returns it.
 inline PyObject* checked(PyObject* object) {

@@ -313,10 +313,10 @@ void bind_script(nb::module_& m) {
            "The bytecode that runs, after all passes.");
 
   m.def("op_name", [](nb::handle object) -> std::optional<std::string> {
-    const OpGroup* group = group_of(object.ptr());
+    const OpGroup* group = object.is_none() ? nullptr : group_of(object.ptr());
     if (!group) return std::nullopt;
     return group->name;
-  }, "The base name of the op behind a function or method, or None.");
+  }, nb::arg("object").none(), "The base name of the op behind a function or method, or None.");
 }
 
 }  // namespace prong::python

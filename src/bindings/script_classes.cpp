@@ -118,6 +118,7 @@ void bind_script_classes(nb::module_& m) {
         return PyFunction{std::move(f)};
       })
       .def("fits", [](const PyClass& c, const PyClass& interface) { return c.entry->cls->is_subclass_of(*interface.entry->cls); })
+      .def_prop_ro("id", [](const PyClass& c) { return reinterpret_cast<uintptr_t>(c.entry->cls.get()); })
       .def_prop_ro("name", [](const PyClass& c) { return c.entry->cls->qualified_name; })
       .def_prop_ro("type", [](const PyClass& c) { return PyType{Type::class_(c.entry->cls)}; })
       .def_prop_ro("attributes", [](const PyClass& c) {

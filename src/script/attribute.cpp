@@ -29,6 +29,8 @@ Term Emitter::object_attribute(Value* self, const std::string& name, const Range
     if (constant_name == name) return Term(constant_of(v, type_of_constant(v), where));
   ClassEntry* entry = find_class(cls);
   if (cls.kind == ClassType::Kind::kInterface && cls.find_method(name)) return Term::method(self, name);
+  if (entry && entry->container == ContainerKind::kDict && (name == "keys" || name == "values" || name == "items"))
+    return Term::method(self, name);
   if (entry && entry->source) {
     const ClassSource::Member m = entry->source->member(name);
     if (m.named.kind == Named::Kind::kUnsupported) unsupported(where, m.named.name, {});
@@ -39,7 +41,6 @@ Term Emitter::object_attribute(Value* self, const std::string& name, const Range
       }
       return Term::of(m.named);
     }
-    if (entry->container == ContainerKind::kDict && (name == "keys" || name == "values" || name == "items")) return Term::method(self, name);
   }
   if (Function* f = cls.find_method(name)) {
     Named n;

@@ -110,6 +110,16 @@ Term Emitter::apply(const Term& callee, const GivenList& args, const Range& wher
       }
       if (t->is(TypeKind::kClass)) {  // an interface: found when it runs
         auto& cls = static_cast<ClassType&>(*t->class_info());
+        if (const ClassEntry* entry = find_class(cls); entry && entry->container == ContainerKind::kDict) {
+          // keys(), values(), items() of a ModuleDict, known while compiling.
+          std::vector<Term> items;
+          for (const std::string& key : entry->keys) {
+            const Term module = callee.name == "keys" ? Term() : object_attribute(self, key, where);
+            if (callee.name == "keys") items.emplace_back(text(key));
+            else items.push_back(callee.name == "values" ? module : Term::tuple({Term(text(key)), module}));
+          }
+          return Term::tuple(std::move(items));
+        }
         Function* declared = cls.find_method(callee.name);
         PRONG_ASSERT(declared, "an interface method without a signature");
         std::vector<Value*> inputs = bind(callee.name, declared->schema(), self, args, where, false);

@@ -87,7 +87,19 @@ void Emitter::set_exit(bool skip, bool stop, bool returned) {
 Flow Emitter::statement(const Stmt& s) {
   at(s.range);
   switch (s.kind) {
-    case StmtKind::kExpr: expr(*s.value); return Flow::kFalls;
+    case StmtKind::kExpr: {
+      // torch.set_grad_enabled(False) as a statement takes effect at once; in "with" it is a context manager.
+      if (s.value->kind == ExprKind::kCall && s.value->arguments.size() == 1 &&
+          dotted_name(*s.value->items[0]).ends_with("set_grad_enabled")) {
+        const Term callee = expr(*s.value->items[0]);
+        if (callee.kind == Term::Kind::kNamed && callee.named.name == "manager:set_grad_enabled") {
+          host("switch_grad", {expr_value(*s.value->arguments[0].value)}, s.range);
+          return Flow::kFalls;
+        }
+      }
+      expr(*s.value);
+      return Flow::kFalls;
+    }
     case StmtKind::kAssign: assign_statement(s); return Flow::kFalls;
     case StmtKind::kAnnotated: annotated(s); return Flow::kFalls;
     case StmtKind::kAugmented: augmented(s); return Flow::kFalls;

@@ -25,8 +25,10 @@ class MethodSource:
         self.script_class = script_class
         self._entries = {}
 
-    def entry(self, function, extra=None):
+    def entry(self, function):
         if function not in self._entries:
+            # While the class is being decorated its own name means nothing yet.
+            extra = {self.python_class.__name__: self.python_class}
             text, file, first, indent = source_of(function)
             self._entries[function] = _core.declare_script(
                 function.__name__, f"{function.__module__}.{function.__qualname__}", text, file, first, indent,
@@ -103,6 +105,7 @@ def script_class_of(cls):
         raise RuntimeError(f"the module class '{cls.__name__}' is not one type in scripts; declare an interface with @torch.jit.interface")
     script_class = _core.ScriptClass(f"{cls.__module__}.{cls.__qualname__}", "class")
     _classes[cls] = script_class
+    _instance_classes[script_class.id] = cls
     script_class.set_source(ClassSource(cls, script_class))
     try:
         annotations = {}

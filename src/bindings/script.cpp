@@ -11,6 +11,7 @@
 #include "compile/pipeline.h"
 #include "exec/run.h"
 #include "graph/builder.h"
+#include "graph/host_op.h"
 #include "graph/printer.h"
 
 namespace nb = nanobind;
@@ -273,6 +274,16 @@ nb::object run_function(Function& f, std::vector<IValue> args) {
   return nb::steal(to_python(std::move(result)));
 }
 
+// print() of scripts, wherever sys.stdout leads.
+void print_to_python(std::string_view text) {
+  WithGil gil;
+  if (!gil.is_held()) return;
+  PyObject* out = PySys_GetObject("stdout");
+  if (!out || out == Py_None) return;
+  Owned chars(checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+  checked(PyFile_WriteObject(chars.get(), out, Py_PRINT_RAW));
+}
+
 nb::dict signature_of(const Function& f) {
   nb::dict out;
   nb::list arguments;
@@ -288,6 +299,7 @@ nb::dict signature_of(const Function& f) {
 
 void bind_script(nb::module_& m) {
   compile::install();
+  set_print_hook(&print_to_python);
   nb::class_<PyEntry>(m, "ScriptEntry")
       .def("compile", [](const PyEntry& e) {
         CompileGuard guard;

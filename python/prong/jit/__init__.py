@@ -6,9 +6,11 @@ from prong import _names
 from prong._core import Future
 from prong.jit import frontend
 from prong.jit.archive import load, save
-from prong.jit.classes import interface, script_class as _script_class
+from prong.jit.classes import interface
+from prong.jit.classes import script_class as _script_class
 from prong.jit.freezing import freeze, optimize_for_inference
-from prong.jit.functions import CompilationUnit, ScriptFunction, script_function as _script_function
+from prong.jit.functions import CompilationUnit, ScriptFunction
+from prong.jit.functions import script_function as _script_function
 from prong.jit.future import _fork, _wait, fork, wait
 from prong.jit.markers import (
     Attribute,
@@ -18,11 +20,14 @@ from prong.jit.markers import (
     ignore,
     is_scripting,
     is_tracing,
-    isinstance_ as isinstance,
     script_if_tracing,
     unused,
 )
-from prong.jit.modules import RecursiveScriptModule, ScriptModule, script_module as _script_module
+from prong.jit.markers import (
+    isinstance_ as isinstance,
+)
+from prong.jit.modules import RecursiveScriptModule, ScriptModule
+from prong.jit.modules import script_module as _script_module
 from prong.jit.tracing import TracerWarning, trace, trace_module
 from prong.nn import Module as _Module
 
@@ -74,7 +79,9 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         raise RuntimeError("methods are scripted with their module: torch.jit.script(module)")
     if type(obj) in (dict, list):
         return obj
-    raise RuntimeError(f"torch.jit.script takes a function, a class or a module, not a value of type '{type(obj).__name__}'")
+    raise RuntimeError(
+        f"torch.jit.script takes a function, a class or a module, not a value of type '{type(obj).__name__}'"
+    )
 
 
 def script_method(fn):

@@ -1,6 +1,5 @@
 """Scripted classes and interfaces, and their instances in Python."""
 
-import enum
 import inspect
 import types
 import weakref
@@ -8,10 +7,10 @@ import weakref
 import prong
 from prong import _core
 from prong.jit import markers
+from prong.jit.functions import source_of
 from prong.jit.markers import Handling
 from prong.jit.resolve import FunctionNames, describe, describe_function, python_call
-from prong.jit.functions import source_of
-from prong.jit.types import Scope, is_named_tuple, type_of
+from prong.jit.types import Scope, type_of
 
 _classes = weakref.WeakKeyDictionary()  # Python class → _core.ScriptClass
 _instance_classes = {}  # id of the C++ class → Python class
@@ -31,8 +30,15 @@ class MethodSource:
             extra = {self.python_class.__name__: self.python_class}
             text, file, first, indent = source_of(function)
             self._entries[function] = _core.declare_script(
-                function.__name__, f"{function.__module__}.{function.__qualname__}", text, file, first, indent,
-                FunctionNames(function, extra), self.script_class)
+                function.__name__,
+                f"{function.__module__}.{function.__qualname__}",
+                text,
+                file,
+                first,
+                indent,
+                FunctionNames(function, extra),
+                self.script_class,
+            )
         return self._entries[function]
 
     def describe_member(self, found):
@@ -40,12 +46,23 @@ class MethodSource:
         if isinstance(found, property):
             handling = markers.handling_of(found.fget)
             if handling in (Handling.IGNORE, Handling.UNUSED):
-                return python_call(self.python_method(found.fget), handling, self.script_class.type), True, True
+                return (
+                    python_call(self.python_method(found.fget), handling, self.script_class.type),
+                    True,
+                    True,
+                )
             return ("function", self.entry(found.fget)), True, True
         if isinstance(found, staticmethod):
             return describe_function(found.__func__), False, False
         if isinstance(found, classmethod):
-            return ("unsupported", f"'{found.__func__.__name__}' is a classmethod, which scripts do not have: make it a staticmethod"), False, False
+            return (
+                (
+                    "unsupported",
+                    f"'{found.__func__.__name__}' is a classmethod, which scripts do not have: make it a staticmethod",
+                ),
+                False,
+                False,
+            )
         if isinstance(found, types.FunctionType):
             handling = markers.handling_of(found)
             if handling in (Handling.IGNORE, Handling.UNUSED):
@@ -59,12 +76,26 @@ class MethodSource:
     def python_method_description(self, function, handling):
         from prong.jit.resolve import _raise_unused, signature_of
 
-        call = _raise_unused(function.__qualname__) if handling is Handling.UNUSED else self.python_method(function)
+        call = (
+            _raise_unused(function.__qualname__)
+            if handling is Handling.UNUSED
+            else self.python_method(function)
+        )
         return ("python", call, signature_of(function, self_type=self.script_class.type))
 
     def member(self, name):
         found = inspect.getattr_static(self.python_class, name, None)
-        if found is None or (name.startswith("__") and isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType))):
+        if found is None or (
+            name.startswith("__")
+            and isinstance(
+                found,
+                (
+                    types.WrapperDescriptorType,
+                    types.MethodDescriptorType,
+                    types.BuiltinFunctionType,
+                ),
+            )
+        ):
             return None
         if name == "__init__" and found is object.__init__:
             return None
@@ -72,7 +103,14 @@ class MethodSource:
 
     def super_member(self, name, qualified_name):
         order = self.python_class.__mro__
-        owner = next((i for i, c in enumerate(order) if f"{c.__module__}.{c.__qualname__}" == qualified_name.rpartition(".")[0]), None)
+        owner = next(
+            (
+                i
+                for i, c in enumerate(order)
+                if f"{c.__module__}.{c.__qualname__}" == qualified_name.rpartition(".")[0]
+            ),
+            None,
+        )
         if owner is None:
             return None
         for base in order[owner + 1 :]:
@@ -102,7 +140,9 @@ def script_class_of(cls):
     if getattr(cls, "__prong_interface__", False):
         return _interface(cls)
     if issubclass(cls, prong.nn.Module):
-        raise RuntimeError(f"the module class '{cls.__name__}' is not one type in scripts; declare an interface with @torch.jit.interface")
+        raise RuntimeError(
+            f"the module class '{cls.__name__}' is not one type in scripts; declare an interface with @torch.jit.interface"
+        )
     script_class = _core.ScriptClass(f"{cls.__module__}.{cls.__qualname__}", "class")
     _classes[cls] = script_class
     _instance_classes[script_class.id] = cls
@@ -110,10 +150,14 @@ def script_class_of(cls):
     try:
         annotations = {}
         for base in reversed(cls.__mro__[:-1]):
-            annotations.update({k: (v, base) for k, v in base.__dict__.get("__annotations__", {}).items()})
+            annotations.update(
+                {k: (v, base) for k, v in base.__dict__.get("__annotations__", {}).items()}
+            )
         for name, (annotation, base) in annotations.items():
             module = inspect.getmodule(base)
-            script_class.add_attribute(name, type_of(annotation, Scope(vars(module) if module else {})))
+            script_class.add_attribute(
+                name, type_of(annotation, Scope(vars(module) if module else {}))
+            )
         # __init__ tells the attributes.
         script_class.method("__init__")
     except BaseException:
@@ -136,7 +180,10 @@ def script_class(cls):
     """torch.jit.script of a class: checks and compiles its methods; Python keeps using the class itself."""
     compiled = script_class_of(cls)
     for name, member in vars(cls).items():
-        if isinstance(member, types.FunctionType) and markers.handling_of(member) not in (Handling.IGNORE, Handling.UNUSED):
+        if isinstance(member, types.FunctionType) and markers.handling_of(member) not in (
+            Handling.IGNORE,
+            Handling.UNUSED,
+        ):
             compiled.method(name)
     return cls
 
@@ -177,7 +224,6 @@ def _interface(cls):
 
 def _declare(script_class, name, function):
     # The body (pass, ..., a docstring) is replaced by a raise, so that any declared result fits.
-    from prong.jit.resolve import signature_of
 
     arguments = [p for p in inspect.signature(function).parameters.values()]
     text, file, first, indent = source_of(function)
@@ -199,7 +245,16 @@ def _declare(script_class, name, function):
     else:
         header += " -> Tensor"
     text = f"{header}:\n    raise RuntimeError('a method of an interface')\n"
-    entry = _core.declare_script(name, f"{function.__module__}.{function.__qualname__}", text, file, first, indent, scope, script_class)
+    entry = _core.declare_script(
+        name,
+        f"{function.__module__}.{function.__qualname__}",
+        text,
+        file,
+        first,
+        indent,
+        scope,
+        script_class,
+    )
     script_class.declare_method(name, entry)
 
 

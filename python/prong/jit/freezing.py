@@ -4,14 +4,15 @@ import copy
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """A copy of a scripted module in evaluation mode, with parameters and attributes of its own that later changes of the
-    original do not reach."""
+    """A copy of a scripted module in evaluation mode; later changes of the original do not reach it."""
     from prong.jit.modules import ScriptModule, script_module
 
     if not isinstance(mod, ScriptModule):
-        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input: give torch.jit.freeze what torch.jit.script gave"
+        )
     if mod.training:
-        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
+        raise RuntimeError("Freezing needs a module in eval mode: call .eval() before freezing")
     original = mod._original()
     if original is None:
         raise NotImplementedError("prong cannot freeze a loaded module yet")

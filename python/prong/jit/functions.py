@@ -15,8 +15,10 @@ def source_of(obj):
         lines, first = inspect.getsourcelines(obj)
         file = inspect.getsourcefile(obj) or "<unknown>"
     except (OSError, TypeError) as error:
-        raise RuntimeError(f"the source of {getattr(obj, '__qualname__', obj)!r} cannot be read ({error}); scripts are compiled from source: "
-                           "put the function into a file, or use torch.jit.CompilationUnit(text)") from None
+        raise RuntimeError(
+            f"the source of {getattr(obj, '__qualname__', obj)!r} cannot be read ({error}); scripts are compiled from source: "
+            "put the function into a file, or use torch.jit.CompilationUnit(text)"
+        ) from None
     text = "".join(lines)
     plain = textwrap.dedent(text)
     indent = len(lines[0]) - len(lines[0].lstrip())
@@ -29,11 +31,23 @@ _entries = weakref.WeakKeyDictionary()
 
 def entry_of(function):
     """The compiler's entry of a function: one for each function object."""
-    function = inspect.unwrap(function, stop=lambda f: f in _entries) if not hasattr(function, "__wrapped__") else function
+    function = (
+        inspect.unwrap(function, stop=lambda f: f in _entries)
+        if not hasattr(function, "__wrapped__")
+        else function
+    )
     entry = _entries.get(function)
     if entry is None:
         text, file, first, indent = source_of(function)
-        entry = _core.declare_script(function.__name__, f"{function.__module__}.{function.__qualname__}", text, file, first, indent, FunctionNames(function))
+        entry = _core.declare_script(
+            function.__name__,
+            f"{function.__module__}.{function.__qualname__}",
+            text,
+            file,
+            first,
+            indent,
+            FunctionNames(function),
+        )
         _entries[function] = entry
     return entry
 
@@ -136,13 +150,19 @@ class CompilationUnit:
         try:
             tree = ast.parse(text)
         except SyntaxError as error:
-            raise RuntimeError(f"syntax error in the text of a CompilationUnit, line {error.lineno}: {error.msg}\n    {(error.text or '').strip()}") from None
+            raise RuntimeError(
+                f"syntax error in the text of a CompilationUnit, line {error.lineno}: {error.msg}\n    {(error.text or '').strip()}"
+            ) from None
         for node in tree.body:
             if not isinstance(node, ast.FunctionDef):
-                raise RuntimeError(f"line {node.lineno} of a CompilationUnit: only functions can stand there")
+                raise RuntimeError(
+                    f"line {node.lineno} of a CompilationUnit: only functions can stand there"
+                )
             first = min([node.lineno] + [d.lineno for d in node.decorator_list])
             part = "".join(lines[first - 1 : node.end_lineno])
-            self._entries[node.name] = _core.declare_script(node.name, node.name, part, "<string>", first, 0, names)
+            self._entries[node.name] = _core.declare_script(
+                node.name, node.name, part, "<string>", first, 0, names
+            )
         for name in list(self._entries):
             self._find(name)
 

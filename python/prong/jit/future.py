@@ -41,12 +41,8 @@ def _refuse_copy(self, *args):
 Future.__copy__ = Future.__deepcopy__ = Future.__reduce_ex__ = _refuse_copy
 
 
-def fork(func, *args, **kwargs):
-    """Starts ``func(*args, **kwargs)`` as a task and returns its Future at once.
-
-    The result is the very object that ``func`` returned. An exception of the task is raised by ``wait``, as itself.
-    """
-    return _core.fork(func, *args, **kwargs)
+# In C++, so that an exception's note names the line that forked. Runs f as a task; an exception is raised by wait.
+fork = _core.fork
 
 
 def wait(future, timeout=None):

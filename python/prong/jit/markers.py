@@ -14,7 +14,9 @@ class Handling(enum.Enum):
 
 
 def _mark(function, handling):
-    target = function.fget if isinstance(function, property) else getattr(function, "__func__", function)
+    target = (
+        function.fget if isinstance(function, property) else getattr(function, "__func__", function)
+    )
     target.__prong_handling__ = handling
     return function
 
@@ -63,15 +65,23 @@ def isinstance_(obj, target_type):
         return any(isinstance_(obj, t) for t in target_type)
     origin, arguments = typing.get_origin(target_type), typing.get_args(target_type)
     if origin is None:
-        return target_type is typing.Any or isinstance(obj, type(None) if target_type is None else target_type)
+        return target_type is typing.Any or isinstance(
+            obj, type(None) if target_type is None else target_type
+        )
     if origin in (typing.Union, type(int | str)):
         return any(isinstance_(obj, t) for t in arguments)
     if origin is list:
         return isinstance(obj, list) and all(isinstance_(item, arguments[0]) for item in obj)
     if origin is dict:
-        return isinstance(obj, dict) and all(isinstance_(k, arguments[0]) and isinstance_(v, arguments[1]) for k, v in obj.items())
+        return isinstance(obj, dict) and all(
+            isinstance_(k, arguments[0]) and isinstance_(v, arguments[1]) for k, v in obj.items()
+        )
     if origin is tuple:
-        return isinstance(obj, tuple) and len(obj) == len(arguments) and all(map(isinstance_, obj, arguments))
+        return (
+            isinstance(obj, tuple)
+            and len(obj) == len(arguments)
+            and all(map(isinstance_, obj, arguments))
+        )
     return isinstance(obj, origin)
 
 

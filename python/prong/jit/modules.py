@@ -19,7 +19,13 @@ from prong.jit.types import Scope, type_of, type_of_value
 from prong.nn import Module, ModuleDict, ModuleList, Sequential
 
 # Names of nn.Module itself, which scripts do not see.
-_OWN = set(vars(Module())) | {"training", "forward", "call_super_init", "dump_patches", "T_destination"}
+_OWN = set(vars(Module())) | {
+    "training",
+    "forward",
+    "call_super_init",
+    "dump_patches",
+    "T_destination",
+}
 
 
 class _Source(MethodSource):
@@ -36,7 +42,11 @@ class _Source(MethodSource):
         if found is None or getattr(Module, name, None) is found and name != "forward":
             return None
         if found is Module.forward:
-            return ("unsupported", f"the module class '{self.python_class.__name__}' has no forward"), False, False
+            return (
+                ("unsupported", f"the module class '{self.python_class.__name__}' has no forward"),
+                False,
+                False,
+            )
         return self.describe_member(found)
 
     def python_method(self, function):
@@ -80,7 +90,12 @@ def _annotations(cls):
             except (RuntimeError, SyntaxError):
                 tree = None
             for node in ast.walk(tree) if tree else ():
-                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Attribute) and isinstance(node.target.value, ast.Name) and node.target.value.id == "self":
+                if (
+                    isinstance(node, ast.AnnAssign)
+                    and isinstance(node.target, ast.Attribute)
+                    and isinstance(node.target.value, ast.Name)
+                    and node.target.value.id == "self"
+                ):
                     out[node.target.attr] = (ast.unparse(node.annotation), scope)
         for name, annotation in base.__dict__.get("__annotations__", {}).items():
             out[name] = (annotation, scope)
@@ -123,7 +138,16 @@ class _Shape:
                     kind = type_of(*declared)
                 except (RuntimeError, NameError):
                     kind = None
-            self.attributes.append((name, kind if kind is not None and kind.kind == "class" else self.children[name]._class.type, False, False))
+            self.attributes.append(
+                (
+                    name,
+                    kind
+                    if kind is not None and kind.kind == "class"
+                    else self.children[name]._class.type,
+                    False,
+                    False,
+                )
+            )
             self.values[name] = self.children[name]
         self._attribute("training", Type.bool(), module.training)
         for name, value in module.__dict__.items():
@@ -136,7 +160,12 @@ class _Shape:
             self._plain(name, value, annotation, scope)
         for name in constants | {n for n, (a, _) in annotations.items() if _is_final(a)}:
             # Constants that the class holds.
-            if name not in self.values and name not in self.constants and name not in self.held and hasattr(self.python_class, name):
+            if (
+                name not in self.values
+                and name not in self.constants
+                and name not in self.held
+                and hasattr(self.python_class, name)
+            ):
                 self._constant(name, getattr(self.python_class, name))
 
     def _attribute(self, name, kind, value, is_parameter=False, is_buffer=False):
@@ -153,7 +182,9 @@ class _Shape:
         self._attribute(name, Type.tensor() if tensor is not None else Type.none(), tensor, **kind)
 
     def _constant(self, name, value):
-        if isinstance(value, (bool, int, float, str, type(None), prong.dtype)) or (isinstance(value, tuple) and all(isinstance(v, (bool, int, float, str)) for v in value)):
+        if isinstance(value, (bool, int, float, str, type(None), prong.dtype)) or (
+            isinstance(value, tuple) and all(isinstance(v, (bool, int, float, str)) for v in value)
+        ):
             self.constants[name] = value
             return True
         return False
@@ -165,9 +196,18 @@ class _Shape:
             try:
                 return self._attribute(name, type_of(annotation, scope), value)
             except (RuntimeError, NameError, TypeError) as error:
-                self.held[name] = ("unsupported", f"the annotation of '{name}' is no type of scripts: {error}")
+                self.held[name] = (
+                    "unsupported",
+                    f"the annotation of '{name}' is no type of scripts: {error}",
+                )
                 return None
-        if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)) or _core.op_name(value) is not None or hasattr(value, "_describe"):
+        if (
+            isinstance(
+                value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
+            )
+            or _core.op_name(value) is not None
+            or hasattr(value, "_describe")
+        ):
             if isinstance(value, types.MethodType) and markers.handling_of(value) is None:
                 return None
             self.held[name] = describe(value, name)
@@ -175,7 +215,10 @@ class _Shape:
         try:
             self._attribute(name, type_of_value(value), value)
         except RuntimeError as error:
-            if isinstance(value, (list, tuple, dict)) and any(isinstance(v, Module) for v in (value.values() if isinstance(value, dict) else value)):
+            if isinstance(value, (list, tuple, dict)) and any(
+                isinstance(v, Module)
+                for v in (value.values() if isinstance(value, dict) else value)
+            ):
                 why = f"'{name}' is a {type(value).__name__} of modules: use nn.ModuleList or nn.ModuleDict"
             else:
                 why = f"the attribute '{name}' cannot be used in a script: {error}"
@@ -196,7 +239,10 @@ class _Shape:
         return None
 
     def key(self, module):
-        held = tuple((name, d[0], d[1] if isinstance(d[1], str) else id(d[1])) for name, d in sorted(self.held.items()))
+        held = tuple(
+            (name, d[0], d[1] if isinstance(d[1], str) else id(d[1]))
+            for name, d in sorted(self.held.items())
+        )
         return (
             self.python_class,
             tuple((name, kind, p, b) for name, kind, p, b in self.attributes),
@@ -211,7 +257,9 @@ def _build(module):
     key = shape.key(module)
     script_class = _shapes.get(key)
     if script_class is None:
-        script_class = _core.ScriptClass(f"{shape.python_class.__module__}.{shape.python_class.__qualname__}", "module")
+        script_class = _core.ScriptClass(
+            f"{shape.python_class.__module__}.{shape.python_class.__qualname__}", "module"
+        )
         script_class.set_source(_Source(shape.python_class, script_class, shape.held))
         for name, kind, is_parameter, is_buffer in shape.attributes:
             script_class.add_attribute(name, kind, is_parameter, is_buffer)
@@ -228,7 +276,9 @@ def _build(module):
             if kind.kind == "class" and not value._class.type.fits(kind):
                 _compile_for_interface(value, kind)
                 if not value._class.type.fits(kind):
-                    raise RuntimeError(f"the submodule '{name}' ({value._class.name}) does not have the methods of the interface {kind}")
+                    raise RuntimeError(
+                        f"the submodule '{name}' ({value._class.name}) does not have the methods of the interface {kind}"
+                    )
             handle.set_object(name, value._object)
         else:
             handle.set(name, value)
@@ -241,7 +291,9 @@ def _compile_for_interface(value, kind):
         if compiled.type == kind:
             for base in cls.__mro__:
                 for name, member in vars(base).items():
-                    if isinstance(member, types.FunctionType) and getattr(base, "__prong_interface__", False):
+                    if isinstance(member, types.FunctionType) and getattr(
+                        base, "__prong_interface__", False
+                    ):
                         value._class.method(name)
 
 
@@ -280,14 +332,29 @@ class ScriptModule(Module):
         return (
             all(self._parameters.get(k) is v for k, v in module._parameters.items())
             and module._modules.keys() == self._modules.keys()
-            and all(m is None or self._modules[k]._original() in (m, None) and self._modules[k]._is_current(m) for k, m in module._modules.items() if not isinstance(m, ScriptModule))
-            and all(_same(self._object.get(k), v) for k, v in module.__dict__.items() if k in self._slots and isinstance(v, (bool, int, float, str, type(None))))
+            and all(
+                m is None
+                or self._modules[k]._original() in (m, None)
+                and self._modules[k]._is_current(m)
+                for k, m in module._modules.items()
+                if not isinstance(m, ScriptModule)
+            )
+            and all(
+                _same(self._object.get(k), v)
+                for k, v in module.__dict__.items()
+                if k in self._slots and isinstance(v, (bool, int, float, str, type(None)))
+            )
             and module.training == self.training
         )
 
     def _compile(self, names=None):
         if names is None:
-            names = [n for n in dir(self._original_type) if markers.handling_of(inspect.getattr_static(self._original_type, n)) is Handling.EXPORT]
+            names = [
+                n
+                for n in dir(self._original_type)
+                if markers.handling_of(inspect.getattr_static(self._original_type, n))
+                is Handling.EXPORT
+            ]
             if getattr(self._original_type, "forward", None) is not Module.forward:
                 names.insert(0, "forward")
         for name in names:
@@ -311,17 +378,23 @@ class ScriptModule(Module):
                 return own["_object"].get(name)
             if name in own["_class"].constants:
                 return own["_class"].constants[name]
+            original = own["_original_type"]
+            found = inspect.getattr_static(original, name, None) if original is not None else None
+            if (
+                isinstance(found, types.FunctionType)
+                and markers.handling_of(found) is not Handling.EXPORT
+                and markers.handling_of(found) is not None
+            ):
+                return types.MethodType(found, self)
+            if isinstance(found, (staticmethod, classmethod)):
+                return getattr(original, name)
             if not name.startswith("__"):
                 method = self._method(name)
                 if method is not None:
                     handle = own["_object"]
+                    if isinstance(found, property):
+                        return method.call_method(handle)
                     return lambda *args, **kwargs: method.call_method(handle, *args, **kwargs)
-            original = own["_original_type"]
-            found = inspect.getattr_static(original, name, None) if original is not None else None
-            if isinstance(found, types.FunctionType) and markers.handling_of(found) is not None:
-                return types.MethodType(found, self)
-            if isinstance(found, (staticmethod, classmethod)):
-                return getattr(original, name)
         return super().__getattr__(name)
 
     def __setattr__(self, name, value):
@@ -342,7 +415,9 @@ class ScriptModule(Module):
         if name in own["_class"].constants:
             raise AttributeError(f"'{name}' is a constant of the scripted module and cannot be set")
         if isinstance(value, (prong.nn.Parameter, Module)):
-            raise RuntimeError(f"parameters and submodules cannot be added to a scripted module ('{name}'): add them before torch.jit.script")
+            raise RuntimeError(
+                f"parameters and submodules cannot be added to a scripted module ('{name}'): add them before torch.jit.script"
+            )
         return object.__setattr__(self, name, value)
 
     def __delattr__(self, name):
@@ -430,7 +505,11 @@ class ScriptModule(Module):
         return len(self._modules)
 
     def __iter__(self):
-        return iter(list(self._modules) if issubclass(self._original_type or Module, ModuleDict) else self._modules.values())
+        return iter(
+            list(self._modules)
+            if issubclass(self._original_type or Module, ModuleDict)
+            else self._modules.values()
+        )
 
     def __getitem__(self, index):
         if isinstance(index, str):

@@ -78,7 +78,11 @@ def describe(value, name="", scope=None):
     if known is not None:
         return known
     if isinstance(value, types.ModuleType):
-        return ("namespace", lambda attribute: _module_attribute(value, attribute), value.__name__.replace("prong", "torch", 1))
+        return (
+            "namespace",
+            lambda attribute: _module_attribute(value, attribute),
+            value.__name__.replace("prong", "torch", 1),
+        )
     op = _core.op_name(value)
     if op is not None:
         return ("op", op)
@@ -96,14 +100,36 @@ def describe(value, name="", scope=None):
         return describe(value.value, name, scope)
     if isinstance(value, classes.ScriptInstance):
         return ("object", value._object)
-    if value is math.pi or isinstance(value, (bool, int, float, str, type(None), prong.dtype, prong.Tensor, list, tuple, dict, prong.device, prong.layout)):
+    if value is math.pi or isinstance(
+        value,
+        (
+            bool,
+            int,
+            float,
+            str,
+            type(None),
+            prong.dtype,
+            prong.Tensor,
+            list,
+            tuple,
+            dict,
+            prong.device,
+            prong.layout,
+        ),
+    ):
         try:
             return ("constant", value, type_of_value(value))
         except RuntimeError as error:
             return ("unsupported", f"'{name}' cannot be used in a script: {error}")
     if callable(value):
-        return ("unsupported", f"'{name}' (a {type(value).__name__}) cannot be called in a script; write a def, or mark a function with @torch.jit.ignore")
-    return ("unsupported", f"'{name}' is a Python value of type '{type(value).__name__}', which scripts cannot hold")
+        return (
+            "unsupported",
+            f"'{name}' (a {type(value).__name__}) cannot be called in a script; write a def, or mark a function with @torch.jit.ignore",
+        )
+    return (
+        "unsupported",
+        f"'{name}' is a Python value of type '{type(value).__name__}', which scripts cannot hold",
+    )
 
 
 def _module_attribute(module, name):
@@ -139,19 +165,37 @@ def signature_of(function, skip_self=False, self_type=None):
     arguments = []
     for position, p in enumerate(inspect.signature(function).parameters.values()):
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            raise RuntimeError(f"the ignored function '{function.__name__}' takes *{p.name}, which scripts cannot give: name its parameters")
+            raise RuntimeError(
+                f"the ignored function '{function.__name__}' takes *{p.name}, which scripts cannot give: name its parameters"
+            )
         if position == 0 and self_type is not None:
             kind = self_type
         elif p.annotation is p.empty:
-            kind = Type.tensor() if p.default is p.empty or p.default is None else type_of_value(p.default)
+            kind = (
+                Type.tensor()
+                if p.default is p.empty or p.default is None
+                else type_of_value(p.default)
+            )
             if p.default is None:
                 kind = Type.optional(kind)
         else:
             kind = type_of(p.annotation, scope)
         has_default = p.default is not p.empty
-        arguments.append((p.name, kind, p.kind is p.KEYWORD_ONLY, has_default, p.default if has_default else None))
+        arguments.append(
+            (
+                p.name,
+                kind,
+                p.kind is p.KEYWORD_ONLY,
+                has_default,
+                p.default if has_default else None,
+            )
+        )
     result = inspect.signature(function).return_annotation
-    return function.__name__, arguments, Type.tensor() if result is inspect.Signature.empty else type_of(result, scope)
+    return (
+        function.__name__,
+        arguments,
+        Type.tensor() if result is inspect.Signature.empty else type_of(result, scope),
+    )
 
 
 def python_call(function, handling, self_type=None):
@@ -160,10 +204,12 @@ def python_call(function, handling, self_type=None):
 
 
 def _bound_method(method):
-    from prong.jit import modules
 
     if isinstance(method.__self__, prong.nn.Module):
-        return ("unsupported", f"'{method.__name__}' is a method of a module outside of the script; give the module as a submodule")
+        return (
+            "unsupported",
+            f"'{method.__name__}' is a method of a module outside of the script; give the module as a submodule",
+        )
     return ("unsupported", f"'{method.__name__}' is a method of a Python object; write a def")
 
 
@@ -174,12 +220,25 @@ def _class(cls, scope):
         defaults = tuple(cls._field_defaults[f] for f in cls._fields if f in cls._field_defaults)
         return ("named_tuple", named_tuple_type(cls, scope), cls.__qualname__, defaults)
     if issubclass(cls, BaseException):
-        name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+        name = (
+            cls.__qualname__
+            if cls.__module__ == "builtins"
+            else f"{cls.__module__}.{cls.__qualname__}"
+        )
         return ("exception", name, cls)
     if issubclass(cls, enum.Enum):
-        return ("namespace", lambda name: describe(getattr(cls, name).value, name) if name in cls.__members__ else None, cls.__qualname__)
+        return (
+            "namespace",
+            lambda name: (
+                describe(getattr(cls, name).value, name) if name in cls.__members__ else None
+            ),
+            cls.__qualname__,
+        )
     if issubclass(cls, prong.nn.Module):
-        return ("unsupported", f"modules cannot be made inside a script: make {cls.__name__}(...) in __init__ and keep it as an attribute")
+        return (
+            "unsupported",
+            f"modules cannot be made inside a script: make {cls.__name__}(...) in __init__ and keep it as an attribute",
+        )
     if cls is Future or issubclass(cls, prong.Tensor):
         return ("unsupported", f"{cls.__name__} stands only in annotations of scripts")
     try:
@@ -221,7 +280,9 @@ class FunctionNames:
         function = self.function
         if name in function.__code__.co_freevars:
             try:
-                value = function.__closure__[function.__code__.co_freevars.index(name)].cell_contents
+                value = function.__closure__[
+                    function.__code__.co_freevars.index(name)
+                ].cell_contents
             except ValueError:
                 return None
             return describe(value, name, self.scope)

@@ -7,7 +7,9 @@ class TracerWarning(Warning):
 
 def trace(func, example_inputs=None, **options):
     """Records a call; not available yet."""
-    raise NotImplementedError("prong has no torch.jit.trace yet: use torch.jit.script, which compiles the source and keeps its control flow")
+    raise NotImplementedError(
+        "prong has no torch.jit.trace yet: use torch.jit.script, which compiles the source and keeps its control flow"
+    )
 
 
 def trace_module(mod, inputs, **options):

@@ -8,7 +8,6 @@ import typing
 from types import GenericAlias
 
 import prong
-from prong import _core
 from prong._core import Future, Type
 
 _SIMPLE = {
@@ -57,13 +56,17 @@ def type_of(annotation, scope=None):
     if simple is not None:
         return simple()
     if annotation is Future:
-        raise RuntimeError("Attempted to use Future without a contained type: write torch.jit.Future[Tensor], or what else it holds")
+        raise RuntimeError(
+            "Attempted to use Future without a contained type: write torch.jit.Future[Tensor], or what else it holds"
+        )
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is not None:
         return _generic(annotation, origin, arguments, scope)
-    if annotation in (list, dict, tuple, typing.List, typing.Dict, typing.Tuple, typing.Optional):
+    if annotation in (list, dict, tuple, list, dict, tuple, typing.Optional):
         name = getattr(annotation, "__name__", None) or str(annotation)
-        raise RuntimeError(f"Attempted to use {name.capitalize()} without a contained type: write List[int], Dict[str, Tensor], Tuple[int, int]")
+        raise RuntimeError(
+            f"Attempted to use {name.capitalize()} without a contained type: write List[int], Dict[str, Tensor], Tuple[int, int]"
+        )
     if isinstance(annotation, type):
         return _class(annotation, scope)
     if isinstance(annotation, typing.NewType):
@@ -72,7 +75,11 @@ def type_of(annotation, scope=None):
 
 
 def _generic(annotation, origin, arguments, scope):
-    inner = [type_of(a, scope) for a in arguments if a is not Ellipsis] if origin not in (typing.Union, types.UnionType, typing.Annotated) else None
+    inner = (
+        [type_of(a, scope) for a in arguments if a is not Ellipsis]
+        if origin not in (typing.Union, types.UnionType, typing.Annotated)
+        else None
+    )
     if origin is Future:
         return Type.future(inner[0])
     if origin is list:
@@ -135,7 +142,9 @@ def _class(cls, scope):
     if issubclass(cls, prong.Tensor):
         return Type.tensor()
     if issubclass(cls, enum.Enum):
-        raise RuntimeError(f"enums are not available in scripts yet ({cls.__name__}): use its values")
+        raise RuntimeError(
+            f"enums are not available in scripts yet ({cls.__name__}): use its values"
+        )
     from prong.jit import classes
 
     found = classes.script_class_of(cls)
@@ -183,12 +192,27 @@ def _common(items, what):
         widest = Type.optional(widest)
     for k in kinds:
         if not k.fits(widest):
-            raise RuntimeError(f"a {what} in a script holds one type, but this one holds {kinds[0]} and {k}")
+            raise RuntimeError(
+                f"a {what} in a script holds one type, but this one holds {kinds[0]} and {k}"
+            )
     return widest
 
 
 def _known():
-    names = {n: getattr(typing, n) for n in ("Any", "Dict", "Final", "List", "NamedTuple", "Optional", "Tuple", "Union", "Callable")}
+    names = {
+        n: getattr(typing, n)
+        for n in (
+            "Any",
+            "Dict",
+            "Final",
+            "List",
+            "NamedTuple",
+            "Optional",
+            "Tuple",
+            "Union",
+            "Callable",
+        )
+    }
     return names | {
         "Future": Future,
         "Tensor": prong.Tensor,
@@ -202,4 +226,11 @@ def _known():
 
 
 _KNOWN = _known()
-__all__ = ["GenericAlias", "Scope", "is_named_tuple", "named_tuple_type", "type_of", "type_of_value"]
+__all__ = [
+    "GenericAlias",
+    "Scope",
+    "is_named_tuple",
+    "named_tuple_type",
+    "type_of",
+    "type_of_value",
+]

@@ -2,7 +2,7 @@
 
 import math
 import math as m
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional
 
 import torch
 import torch as t
@@ -42,21 +42,81 @@ def helper(x: int, scale: int = 2, *, shift: int = 0) -> int:
 @case(5)
 @case(-3)
 def arithmetic(n: int):
-    return n // 2, n % 3, -n % 3, n / 2, n**2, 2**-1, n << 2, n >> 1, n & 3, n | 8, n ^ 5, ~n, abs(n), divmod(n, 2), round(2.567, 1), round(2.5), +n
+    return (
+        n // 2,
+        n % 3,
+        -n % 3,
+        n / 2,
+        n**2,
+        2**-1,
+        n << 2,
+        n >> 1,
+        n & 3,
+        n | 8,
+        n ^ 5,
+        ~n,
+        abs(n),
+        divmod(n, 2),
+        round(2.567, 1),
+        round(2.5),
+        +n,
+    )
 
 
 @case(2.5, 3)
 def mixed(a: float, b: int):
-    return a + b, b - a, a * b, a / b, a // b, a % b, a**b, a < b, a == b, min(a, b), max(1, 2, 3), int(a), float(b), bool(b), str(a), str(b)
+    return (
+        a + b,
+        b - a,
+        a * b,
+        a / b,
+        a // b,
+        a % b,
+        a**b,
+        a < b,
+        a == b,
+        min(a, b),
+        max(1, 2, 3),
+        int(a),
+        float(b),
+        bool(b),
+        str(a),
+        str(b),
+    )
 
 
 @case()
 def strings():
     s = "Hello, World"
     parts = s.split(", ")
-    return (s.lower(), s.upper(), parts, "-".join(parts), s[1:4], s[::-1], s.replace("l", "L"), s.find("W"), s.startswith("He"), len(s),
-            "{} and {}".format(1, "x"), "%d/%s/%.2f" % (3, "y", 1.5), f"{s!r:>16}|{3:05d}|{2.5:.1f}", "a" in "abc", "b" * 3, s.count("l"),
-            "  x ".strip(), "7".zfill(3), s.endswith("ld"), ord("a"), chr(98), "a" < "b", s == "Hello, World", 'it\'s', "tab\tx", r"raw\n")
+    return (
+        s.lower(),
+        s.upper(),
+        parts,
+        "-".join(parts),
+        s[1:4],
+        s[::-1],
+        s.replace("l", "L"),
+        s.find("W"),
+        s.startswith("He"),
+        len(s),
+        "{} and {}".format(1, "x"),
+        "%d/%s/%.2f" % (3, "y", 1.5),
+        f"{s!r:>16}|{3:05d}|{2.5:.1f}",
+        "a" in "abc",
+        "b" * 3,
+        s.count("l"),
+        "  x ".strip(),
+        "7".zfill(3),
+        s.endswith("ld"),
+        ord("a"),
+        chr(98),
+        "a" < "b",
+        s == "Hello, World",
+        "it's",
+        "tab\tx",
+        r"raw\n",
+    )
 
 
 @case([3, 1, 2])
@@ -74,7 +134,26 @@ def lists(v: List[int]):
     w[0] = 100
     w[-1] += 5
     del w[1]
-    return w, last, first, u, v + [0], v * 2, len(w), sum(v), max(v), min(v), v[::2], v[-1], 3 in v, v.index(1), v.count(1), list(range(3)), w == u, not v
+    return (
+        w,
+        last,
+        first,
+        u,
+        v + [0],
+        v * 2,
+        len(w),
+        sum(v),
+        max(v),
+        min(v),
+        v[::2],
+        v[-1],
+        3 in v,
+        v.index(1),
+        v.count(1),
+        list(range(3)),
+        w == u,
+        not v,
+    )
 
 
 @case({"a": 1, "b": 2})
@@ -89,7 +168,17 @@ def dicts(d: Dict[str, int]):
     del e["bb"]
     e.update({"q": 3})
     missing = e.get("w")
-    return e, got, list(d.keys()), list(d.values()), "a" in d, "x" not in d, len(e), missing is None, {k: v for k, v in d.items() if v > 1}
+    return (
+        e,
+        got,
+        list(d.keys()),
+        list(d.values()),
+        "a" in d,
+        "x" not in d,
+        len(e),
+        missing is None,
+        {k: v for k, v in d.items() if v > 1},
+    )
 
 
 @case(3)
@@ -159,7 +248,19 @@ def indexing(x):
     w = x[x > 2]
     y[y > 20] = -1.0
     q = x[:, None, ::2]
-    return y, z, w, q, x[-1], x[0, 1:], x[1][2], x[[0, 1], [2, 0]], x[..., -1], x[None].shape, x[i, 1:]
+    return (
+        y,
+        z,
+        w,
+        q,
+        x[-1],
+        x[0, 1:],
+        x[1][2],
+        x[[0, 1], [2, 0]],
+        x[..., -1],
+        x[None].shape,
+        x[i, 1:],
+    )
 
 
 @case(torch.arange(6.0).reshape(2, 3))
@@ -171,20 +272,79 @@ def tensors(x):
         total = total + row.sum()
     values, where = x.max(dim=1)
     best = torch.max(x, 1)
-    return (x.T, x + 1, 2 - x, 1 / (x + 1), x @ x.T, -x, x**2, x % 2, x // 2, x > 1, x == 2, ~(x > 1), a, b, c, d, total, values, where, best.indices,
-            x.size(0), x.dim(), x.numel(), x.view(3, 2), x.permute(1, 0), x.sum(dim=0, keepdim=True), len(x), x.mean(), x.reshape(-1), x.dtype == torch.float32)
+    return (
+        x.T,
+        x + 1,
+        2 - x,
+        1 / (x + 1),
+        x @ x.T,
+        -x,
+        x**2,
+        x % 2,
+        x // 2,
+        x > 1,
+        x == 2,
+        ~(x > 1),
+        a,
+        b,
+        c,
+        d,
+        total,
+        values,
+        where,
+        best.indices,
+        x.size(0),
+        x.dim(),
+        x.numel(),
+        x.view(3, 2),
+        x.permute(1, 0),
+        x.sum(dim=0, keepdim=True),
+        len(x),
+        x.mean(),
+        x.reshape(-1),
+        x.dtype == torch.float32,
+    )
 
 
 @case(torch.tensor([1.0, -2.0]))
 def functions(x):
-    return (torch.relu(x), F.relu(x), F.softmax(x, dim=0), t.cat([x, x]), torch.stack((x, x), 0), torch.where(x > 0, x, -x), torch.clamp(x, min=-1, max=0.5),
-            x.clamp(min=0), torch.full((2,), 3.0), torch.arange(3), torch.tensor([[1, 2], [3, 4]]), torch.tensor(2.5), torch.tensor([1.0, 2.0], dtype=torch.float64),
-            torch.ones(2, 2, dtype=torch.int64), torch.ones_like(x), x.to(torch.float64), x.long(), x.unsqueeze(0).squeeze(), torch.zeros([2, 3]).shape)
+    return (
+        torch.relu(x),
+        F.relu(x),
+        F.softmax(x, dim=0),
+        t.cat([x, x]),
+        torch.stack((x, x), 0),
+        torch.where(x > 0, x, -x),
+        torch.clamp(x, min=-1, max=0.5),
+        x.clamp(min=0),
+        torch.full((2,), 3.0),
+        torch.arange(3),
+        torch.tensor([[1, 2], [3, 4]]),
+        torch.tensor(2.5),
+        torch.tensor([1.0, 2.0], dtype=torch.float64),
+        torch.ones(2, 2, dtype=torch.int64),
+        torch.ones_like(x),
+        x.to(torch.float64),
+        x.long(),
+        x.unsqueeze(0).squeeze(),
+        torch.zeros([2, 3]).shape,
+    )
 
 
 @case(2.0)
 def maths(x: float):
-    return math.sqrt(x), m.pi, math.floor(2.7), math.ceil(x), math.exp(x), math.log(x), math.inf > 1, math.isnan(math.nan), math.pow(x, 3), math.fabs(-x)
+    return (
+        math.sqrt(x),
+        m.pi,
+        math.floor(2.7),
+        math.ceil(x),
+        math.exp(x),
+        math.log(x),
+        math.inf > 1,
+        math.isnan(math.nan),
+        math.pow(x, 3),
+        math.fabs(-x),
+    )
 
 
 @case(None)
@@ -219,7 +379,25 @@ def tuples(n: int):
     (d, e), f = (1, 2), 3
     head, *rest = [n, n + 1, n + 2]
     *front, back = rest
-    return p[0], p[-1], q[3], p[1:], a, b, c, d, e, f, head, rest, front, back, len(p), (1, 2) == (1, 2), 2 in (1, 2, 3)
+    return (
+        p[0],
+        p[-1],
+        q[3],
+        p[1:],
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        head,
+        rest,
+        front,
+        back,
+        len(p),
+        (1, 2) == (1, 2),
+        2 in (1, 2, 3),
+    )
 
 
 @case(2)
@@ -241,7 +419,17 @@ def named_optional(x):
 
 @case(3)
 def calls(n: int):
-    return helper(n), helper(n, 5), helper(n, shift=1), helper(scale=3, x=n), helper(*(n, 4)), LIMIT + n, len(NAMES), SHAPE[1], NAMES[0]
+    return (
+        helper(n),
+        helper(n, 5),
+        helper(n, shift=1),
+        helper(scale=3, x=n),
+        helper(*(n, 4)),
+        LIMIT + n,
+        len(NAMES),
+        SHAPE[1],
+        NAMES[0],
+    )
 
 
 @case([1, 2, 3, 4])
@@ -264,7 +452,18 @@ def chained(n: int):
     a = b = n + 1
     c, d = a, b
     c, d = d + 5, c
-    return 0 < n < 3, 1 <= n <= 0, n == 1 == a - 1, not n > 5, n > 0 and a > 1 or False, (n > 5) == False, a, b, c, d
+    return (
+        0 < n < 3,
+        1 <= n <= 0,
+        n == 1 == a - 1,
+        not n > 5,
+        n > 0 and a > 1 or False,
+        (n > 5) == False,
+        a,
+        b,
+        c,
+        d,
+    )
 
 
 @case(4)
@@ -283,7 +482,18 @@ def unannotated_lists(n: int):
 
 @case(torch.tensor(3))
 def conversions(x):
-    return int(x), float(x), bool(x), x.item() + 1, int(2.9), int("12"), float("1.5"), str(True), bool([]), bool("a")
+    return (
+        int(x),
+        float(x),
+        bool(x),
+        x.item() + 1,
+        int(2.9),
+        int("12"),
+        float("1.5"),
+        str(True),
+        bool([]),
+        bool("a"),
+    )
 
 
 @case(1)
@@ -349,7 +559,9 @@ case(torch.ones(1), 2)(untyped_comment)
 
 
 @case([1.5, 2.5], 2)
-def union_types(xs: list[float], n: int | None, d: dict[str, int] | None = None) -> tuple[float, int]:
+def union_types(
+    xs: list[float], n: int | None, d: dict[str, int] | None = None
+) -> tuple[float, int]:
     k = 0 if n is None else n
     return sum(xs), k
 

@@ -37,6 +37,8 @@ def plain(value):
     return [type(value).__name__, value]
 
 
-@pytest.mark.parametrize("function,arguments", CASES, ids=[f"{f.__name__}-{i}" for i, (f, _) in enumerate(CASES)])
+@pytest.mark.parametrize(
+    "function,arguments", CASES, ids=[f"{f.__name__}-{i}" for i, (f, _) in enumerate(CASES)]
+)
 def test_same_as_python(function, arguments):
     assert plain(prong.jit.script(function)(*arguments)) == plain(function(*arguments))

@@ -12,13 +12,16 @@ namespace prong::python {
 
 namespace {
 
-// What Python holds. A future made in Python keeps objects as they are; one from a script holds values of it.
+// What Python holds. A future made in Python keeps objects as they are; one from a script holds
+// values of it.
 struct PyFuture {
   Ref<Future> future;
   bool holds_objects = true;
 };
 
-IValue boxed(nb::handle object) { return IValue(Ref<ObjectBase>(make_ref<PyObjectBox>(object.ptr()))); }
+IValue boxed(nb::handle object) {
+  return IValue(Ref<ObjectBase>(make_ref<PyObjectBox>(object.ptr())));
+}
 
 nb::object value_of(const PyFuture& f) { return nb::steal(to_python(f.future->value())); }
 
@@ -41,7 +44,8 @@ nb::object wait(const PyFuture& f, std::optional<double> timeout) {
       done = f.future->wait_for(*timeout);
     }
     if (!done) {
-      PyErr_Format(PyExc_TimeoutError, "the future was not done after %s seconds", format_double(*timeout).c_str());
+      PyErr_Format(PyExc_TimeoutError, "the future was not done after %s seconds",
+                   format_double(*timeout).c_str());
       throw nb::python_error();
     }
   }
@@ -51,7 +55,8 @@ nb::object wait(const PyFuture& f, std::optional<double> timeout) {
 
 std::exception_ptr exception_from(nb::handle error) {
   if (!PyExceptionInstance_Check(error.ptr()))
-    throw_error(ErrorKind::kType, cat("set_exception() needs an exception instance, got ", type_name(error.ptr())));
+    throw_error(ErrorKind::kType,
+                cat("set_exception() needs an exception instance, got ", type_name(error.ptr())));
   return std::make_exception_ptr(PythonError(error.ptr()));
 }
 
@@ -69,7 +74,8 @@ void when_done(const PyFuture& f, nb::handle callback, F call) {
 }
 
 PyFuture then(const PyFuture& f, nb::object callback) {
-  PRONG_CHECK(PyCallable_Check(callback.ptr()), kType, "then() needs something to call, got ", type_name(callback.ptr()));
+  PRONG_CHECK(PyCallable_Check(callback.ptr()), kType, "then() needs something to call, got ",
+              type_name(callback.ptr()));
   PyFuture child{make_ref<Future>(), true};
   Ref<Future> promise = child.future;
   when_done(f, callback, [promise](nb::handle call, nb::object done) {
@@ -85,7 +91,8 @@ PyFuture then(const PyFuture& f, nb::object callback) {
 }
 
 void add_done_callback(const PyFuture& f, nb::object callback) {
-  PRONG_CHECK(PyCallable_Check(callback.ptr()), kType, "add_done_callback() needs something to call, got ", type_name(callback.ptr()));
+  PRONG_CHECK(PyCallable_Check(callback.ptr()), kType,
+              "add_done_callback() needs something to call, got ", type_name(callback.ptr()));
   when_done(f, callback, [](nb::handle call, nb::object done) {
     PyObject* result = PyObject_CallOneArg(call.ptr(), done.ptr());
     if (!result) PyErr_WriteUnraisable(call.ptr());  // as Python's own futures do
@@ -97,7 +104,8 @@ void add_done_callback(const PyFuture& f, nb::object callback) {
 class PythonCall final : public Task {
  public:
   PythonCall(PyObject* f, PyObject* args, PyObject* kwargs, Ref<Future> result)
-      : function_(make_ref<PyObjectBox>(f)), args_(make_ref<PyObjectBox>(args)), result_(std::move(result)) {
+      : function_(make_ref<PyObjectBox>(f)), args_(make_ref<PyObjectBox>(args)),
+        result_(std::move(result)) {
     if (kwargs) kwargs_ = make_ref<PyObjectBox>(kwargs);
     // Where it was forked, for the notes of an exception.
     if (PyFrameObject* frame = PyEval_GetFrame()) {
@@ -116,7 +124,8 @@ class PythonCall final : public Task {
       if (!gil.is_held()) {
         error = std::make_exception_ptr(Error(ErrorKind::kRuntime, "Python has ended"));
       } else {
-        PyObject* result = PyObject_Call(function_->get(), args_->get(), kwargs_ ? kwargs_->get() : nullptr);
+        PyObject* result =
+            PyObject_Call(function_->get(), args_->get(), kwargs_ ? kwargs_->get() : nullptr);
         if (result) {
           value = boxed(result);
           Py_DECREF(result);
@@ -137,7 +146,8 @@ class PythonCall final : public Task {
   void add_note(PyObject* exception) const {
     if (!forked_in_) return;
     auto* code = reinterpret_cast<PyCodeObject*>(forked_in_->get());
-    PyObject* note = PyUnicode_FromFormat("in a task forked at %U:%d in %U", code->co_filename, forked_at_, code->co_name);
+    PyObject* note = PyUnicode_FromFormat("in a task forked at %U:%d in %U", code->co_filename,
+                                          forked_at_, code->co_name);
     PyObject* done = note ? PyObject_CallMethod(exception, "add_note", "O", note) : nullptr;
     if (!done) PyErr_Clear();
     Py_XDECREF(note);
@@ -152,16 +162,19 @@ class PythonCall final : public Task {
 PyFuture fork(nb::args given, nb::kwargs kwargs) {
   PRONG_CHECK(given.size() > 0, kType, "fork() needs a function to call");
   PyObject* f = given[0].ptr();
-  PRONG_CHECK(PyCallable_Check(f), kType, "cannot call a value of type '", type_name(f), "': fork() needs something that can be called");
+  PRONG_CHECK(PyCallable_Check(f), kType, "cannot call a value of type '", type_name(f),
+              "': fork() needs something that can be called");
   Owned rest(checked(PyTuple_GetSlice(given.ptr(), 1, PyTuple_GET_SIZE(given.ptr()))));
   PyFuture out{make_ref<Future>(), true};
-  auto task = make_ref<PythonCall>(f, rest.get(), kwargs.size() ? kwargs.ptr() : nullptr, out.future);
+  auto task =
+      make_ref<PythonCall>(f, rest.get(), kwargs.size() ? kwargs.ptr() : nullptr, out.future);
   out.future->set_producer(*task);
   submit(std::move(task));
   return out;
 }
 
-// A future of Python given to a script: its object becomes a value of the declared type when it is there.
+// A future of Python given to a script: its object becomes a value of the declared type when it is
+// there.
 bool future_from_python(PyObject* object, const Type* element, IValue* out) {
   if (!nb::isinstance<PyFuture>(nb::handle(object))) return false;
   const PyFuture& f = *nb::inst_ptr<PyFuture>(nb::handle(object));
@@ -182,9 +195,12 @@ bool future_from_python(PyObject* object, const Type* element, IValue* out) {
       const IValue& value = static_cast<Future&>(done).value();
       auto* box = value.is_object() ? dynamic_cast<PyObjectBox*>(value.object()) : nullptr;
       IValue converted;
-      if (!box) converted = value;
+      if (!box)
+        converted = value;
       else if (!try_to_ivalue(box->get(), *type, &converted))
-        throw_error(ErrorKind::kRuntime, cat("a Future[", type->str_(), "] was completed with a value of type '", type_name(box->get()), "'"));
+        throw_error(ErrorKind::kRuntime,
+                    cat("a Future[", type->str_(), "] was completed with a value of type '",
+                        type_name(box->get()), "'"));
       typed->try_set_value(std::move(converted));
     } catch (...) {
       typed->try_set_error(std::current_exception());
@@ -204,30 +220,48 @@ PyObject* wrap_future(const Ref<Future>& future, bool holds_objects) {
 
 void bind_futures(nb::module_& m) {
   nb::class_<PyFuture>(m, "Future", nb::is_weak_referenceable(), nb::dynamic_attr())
-      .def("__init__", [](PyFuture* self, nb::handle) { new (self) PyFuture{make_ref<Future>(), true}; },
-           nb::kw_only(), nb::arg("devices").none() = nb::none())
+      .def(
+          "__init__",
+          [](PyFuture* self, nb::handle) {
+            new (self) PyFuture{make_ref<Future>(), true};
+          },
+          nb::kw_only(), nb::arg("devices").none() = nb::none())
       .def("wait", &wait, nb::arg("timeout").none() = nb::none(),
-           "The value; blocks until it is there and raises what the task raised. TimeoutError after `timeout` seconds.")
+           "The value; blocks until it is there and raises what the task raised. TimeoutError "
+           "after `timeout` seconds.")
       .def("done", [](const PyFuture& f) { return f.future->is_done(); })
-      .def("value", [](const PyFuture& f) {
-        require_future_done(f);
-        return value_of(f);
-      })
-      .def("exception", [](const PyFuture& f) -> nb::object {
-        block_until_done(f);
-        if (!f.future->has_error()) return nb::none();
-        return nb::steal(exception_instance(f.future->error()));
-      })
-      .def("then", &then, nb::arg("callback"), "A future of callback(self), which runs when this one is done.")
+      .def("value",
+           [](const PyFuture& f) {
+             require_future_done(f);
+             return value_of(f);
+           })
+      .def("exception",
+           [](const PyFuture& f) -> nb::object {
+             block_until_done(f);
+             if (!f.future->has_error()) return nb::none();
+             return nb::steal(exception_instance(f.future->error()));
+           })
+      .def("then", &then, nb::arg("callback"),
+           "A future of callback(self), which runs when this one is done.")
       .def("add_done_callback", &add_done_callback, nb::arg("callback"))
-      .def("set_result", [](const PyFuture& f, nb::object result) { f.future->set_value(boxed(result)); }, nb::arg("result").none())
-      .def("set_exception", [](const PyFuture& f, nb::object error) { f.future->set_error(exception_from(error)); }, nb::arg("result"))
-      .def("cancel", [](const PyFuture& f) {
-        Owned module(checked(PyImport_ImportModule("concurrent.futures")));
-        Owned type(checked(PyObject_GetAttrString(module.get(), "CancelledError")));
-        Owned error(checked(PyObject_CallNoArgs(type.get())));
-        return f.future->cancel(std::make_exception_ptr(PythonError(error.get())));
-      }, "Ends a task that was not started yet: waiting for it then raises CancelledError. False if it was started.")
+      .def(
+          "set_result",
+          [](const PyFuture& f, nb::object result) { f.future->set_value(boxed(result)); },
+          nb::arg("result").none())
+      .def(
+          "set_exception",
+          [](const PyFuture& f, nb::object error) { f.future->set_error(exception_from(error)); },
+          nb::arg("result"))
+      .def(
+          "cancel",
+          [](const PyFuture& f) {
+            Owned module(checked(PyImport_ImportModule("concurrent.futures")));
+            Owned type(checked(PyObject_GetAttrString(module.get(), "CancelledError")));
+            Owned error(checked(PyObject_CallNoArgs(type.get())));
+            return f.future->cancel(std::make_exception_ptr(PythonError(error.get())));
+          },
+          "Ends a task that was not started yet: waiting for it then raises CancelledError. False "
+          "if it was started.")
       .def("_is_same", [](const PyFuture& a, const PyFuture& b) { return a.future == b.future; });
   m.def("fork", &fork, "Starts f(*args, **kwargs) in the background and returns its Future.");
   converters().future_to_python = &future_to_python;

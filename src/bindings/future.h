@@ -1,4 +1,5 @@
-// Futures in Python: conversion of arguments and results. Called by script.cpp; the class is made by future.cpp.
+// Futures in Python: conversion of arguments and results. Called by script.cpp; the class is made
+// by future.cpp.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -29,20 +29,23 @@ namespace {
 // A function of Python that a script calls: an ignored one.
 class PythonFunction final : public PyCallable {
  public:
-  PythonFunction(nb::handle f, Schema signature) : function_(make_ref<PyObjectBox>(f.ptr())), signature_(std::move(signature)) {}
+  PythonFunction(nb::handle f, Schema signature)
+      : function_(make_ref<PyObjectBox>(f.ptr())), signature_(std::move(signature)) {}
   std::string describe() const override { return signature_.name; }
   IValue call(std::span<IValue> args) override {
     WithGil gil;
     PRONG_CHECK(gil.is_held(), kRuntime, "Python has ended");
     Owned tuple(checked(PyTuple_New(static_cast<Py_ssize_t>(args.size()))));
-    for (size_t i = 0; i < args.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), to_python(args[i]));
+    for (size_t i = 0; i < args.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), to_python(args[i]));
     // Keyword-only arguments go by name.
     Owned result;
     const auto positional = static_cast<size_t>(signature_.num_positional());
     if (positional < args.size()) {
       Owned kwargs(checked(PyDict_New()));
       for (size_t i = positional; i < args.size(); ++i)
-        checked(PyDict_SetItemString(kwargs.get(), signature_.arguments[i].name.c_str(), PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i))));
+        checked(PyDict_SetItemString(kwargs.get(), signature_.arguments[i].name.c_str(),
+                                     PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i))));
       Owned front(checked(PyTuple_GetSlice(tuple.get(), 0, static_cast<Py_ssize_t>(positional))));
       result = Owned(checked(PyObject_Call(function_->get(), front.get(), kwargs.get())));
     } else {
@@ -50,8 +53,10 @@ class PythonFunction final : public PyCallable {
     }
     IValue out;
     if (!try_to_ivalue(result.get(), *signature_.results[0], &out))
-      throw_error(ErrorKind::kRuntime, cat("the ignored function '", signature_.name, "' is declared to return '", signature_.results[0]->str_(),
-                                           "' but returned a value of type '", type_name(result.get()), "'"));
+      throw_error(ErrorKind::kRuntime,
+                  cat("the ignored function '", signature_.name, "' is declared to return '",
+                      signature_.results[0]->str_(), "' but returned a value of type '",
+                      type_name(result.get()), "'"));
     return out;
   }
 
@@ -62,7 +67,8 @@ class PythonFunction final : public PyCallable {
 
 class PythonEntity final : public script::Entity {
  public:
-  PythonEntity(nb::handle names, std::string text) : names_(make_ref<PyObjectBox>(names.ptr())), text_(std::move(text)) {}
+  PythonEntity(nb::handle names, std::string text)
+      : names_(make_ref<PyObjectBox>(names.ptr())), text_(std::move(text)) {}
   Named attribute(const std::string& name) override {
     WithGil gil;
     return named_from(call_python_side(names_->get(), nb::str(name.c_str())));
@@ -91,13 +97,16 @@ class PythonResolver final : public script::Resolver {
       throw Error(ErrorKind::kRuntime, std::string(nb::str(error.value()).c_str()));
     }
   }
-  IValue default_value(const std::string& parameter, const std::string& text, const TypePtr& type) override {
+  IValue default_value(const std::string& parameter, const std::string& text,
+                       const TypePtr& type) override {
     WithGil gil;
     const nb::object value = nb::handle(names_->get()).attr("default")(parameter, text);
     if (!type) return infer_ivalue(value.ptr());
     IValue out;
     if (!try_to_ivalue(value.ptr(), *type, &out))
-      throw_error(ErrorKind::kRuntime, cat("the default of parameter '", parameter, "' is of type '", type_name(value.ptr()), "', not '", type->str_(), "'"));
+      throw_error(ErrorKind::kRuntime,
+                  cat("the default of parameter '", parameter, "' is of type '",
+                      type_name(value.ptr()), "', not '", type->str_(), "'"));
     return out;
   }
 
@@ -210,19 +219,22 @@ class CompileGuard {
   ~CompileGuard() { script::compile_lock().unlock(); }
 };
 
-PyEntry declare(std::string name, std::string qualified_name, std::string text, std::string file, int first_line,
-                int removed_columns, nb::object names, std::optional<PyClass> self) {
+PyEntry declare(std::string name, std::string qualified_name, std::string text, std::string file,
+                int first_line, int removed_columns, nb::object names,
+                std::optional<PyClass> self) {
   auto entry = make_ref<script::FunctionEntry>();
   entry->name = std::move(name);
   entry->qualified_name = std::move(qualified_name);
-  entry->source = std::make_shared<const script::Source>(std::move(text), std::move(file), first_line, removed_columns);
+  entry->source = std::make_shared<const script::Source>(std::move(text), std::move(file),
+                                                         first_line, removed_columns);
   entry->resolver = make_ref<PythonResolver>(names);
   if (self) entry->self = Type::class_(self->entry->cls);
   return {std::move(entry)};
 }
 
 // Arguments of a call from Python, one IValue for each of the schema. `self` null: a function.
-std::vector<IValue> arguments_of(const Function& f, const Ref<Object>& self, nb::args args, nb::kwargs kwargs) {
+std::vector<IValue> arguments_of(const Function& f, const Ref<Object>& self, nb::args args,
+                                 nb::kwargs kwargs) {
   const Schema& s = f.schema();
   std::vector<IValue> out(s.arguments.size());
   size_t next = 0;
@@ -233,23 +245,31 @@ std::vector<IValue> arguments_of(const Function& f, const Ref<Object>& self, nb:
     if (!try_to_ivalue(value, *a.type, &out[i])) {
       // A number where a tensor is declared, as in eager calls of ops.
       std::string hint;
-      if (a.type->is(TypeKind::kTensor)) hint = cat(" (parameters without an annotation are Tensors; annotate '", a.name, "' otherwise)");
-      throw_error(ErrorKind::kRuntime, cat(f.name(), "() expected a value of type '", a.type->str_(), "' for argument '", a.name,
-                                           "' but got a value of type '", type_name(value), "'", hint, "\n    its signature is ", s.str()));
+      if (a.type->is(TypeKind::kTensor))
+        hint = cat(" (parameters without an annotation are Tensors; annotate '", a.name,
+                   "' otherwise)");
+      throw_error(ErrorKind::kRuntime,
+                  cat(f.name(), "() expected a value of type '", a.type->str_(), "' for argument '",
+                      a.name, "' but got a value of type '", type_name(value), "'", hint,
+                      "\n    its signature is ", s.str()));
     }
     given[i] = true;
   };
   const auto positional = static_cast<size_t>(s.num_positional());
   for (nb::handle value : args) {
     if (next >= positional)
-      throw_error(ErrorKind::kRuntime, cat(f.name(), "() expected at most ", positional - (self ? 1 : 0), " positional arguments but got ", args.size(),
-                                           "\n    its signature is ", s.str()));
+      throw_error(ErrorKind::kRuntime,
+                  cat(f.name(), "() expected at most ", positional - (self ? 1 : 0),
+                      " positional arguments but got ", args.size(), "\n    its signature is ",
+                      s.str()));
     take(next++, value.ptr());
   }
   for (auto [key, value] : kwargs) {
     const std::string name = nb::cast<std::string>(key);
     const int at = s.find(name);
-    if (at < 0) throw_error(ErrorKind::kRuntime, cat(f.name(), "() got an unknown argument '", name, "'\n    its signature is ", s.str()));
+    if (at < 0)
+      throw_error(ErrorKind::kRuntime, cat(f.name(), "() got an unknown argument '", name,
+                                           "'\n    its signature is ", s.str()));
     if (given[static_cast<size_t>(at)] || (self && at == 0))
       throw_error(ErrorKind::kRuntime, cat(f.name(), "() got argument '", name, "' twice"));
     take(static_cast<size_t>(at), value.ptr());
@@ -258,9 +278,11 @@ std::vector<IValue> arguments_of(const Function& f, const Ref<Object>& self, nb:
     if (given[i]) continue;
     const Argument& a = s.arguments[i];
     if (!a.has_default)
-      throw_error(ErrorKind::kRuntime, cat(f.name(), "() is missing value for argument '", a.name, "'\n    its signature is ", s.str()));
+      throw_error(ErrorKind::kRuntime, cat(f.name(), "() is missing value for argument '", a.name,
+                                           "'\n    its signature is ", s.str()));
     out[i] = a.default_value;
-    if (out[i].is_list() || out[i].is_dict()) out[i] = to_ivalue(nb::steal(to_python(out[i])).ptr(), a.type);  // a list of its own
+    if (out[i].is_list() || out[i].is_dict())
+      out[i] = to_ivalue(nb::steal(to_python(out[i])).ptr(), a.type);  // a list of its own
   }
   return out;
 }
@@ -280,7 +302,8 @@ void print_to_python(std::string_view text) {
   if (!gil.is_held()) return;
   PyObject* out = PySys_GetObject("stdout");
   if (!out || out == Py_None) return;
-  Owned chars(checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+  Owned chars(
+      checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
   checked(PyFile_WriteObject(chars.get(), out, Py_PRINT_RAW));
 }
 
@@ -288,8 +311,9 @@ nb::dict signature_of(const Function& f) {
   nb::dict out;
   nb::list arguments;
   for (const Argument& a : f.schema().arguments)
-    arguments.append(nb::make_tuple(a.name, PyType{a.type}, a.is_keyword_only, a.has_default,
-                                    a.has_default ? nb::steal(to_python(a.default_value)) : nb::none()));
+    arguments.append(
+        nb::make_tuple(a.name, PyType{a.type}, a.is_keyword_only, a.has_default,
+                       a.has_default ? nb::steal(to_python(a.default_value)) : nb::none()));
   out["arguments"] = arguments;
   out["result"] = PyType{f.schema().results[0]};
   return out;
@@ -301,34 +325,44 @@ void bind_script(nb::module_& m) {
   compile::install();
   set_print_hook(&print_to_python);
   nb::class_<PyEntry>(m, "ScriptEntry")
-      .def("compile", [](const PyEntry& e) {
-        CompileGuard guard;
-        return PyFunction{script::compile(*e.entry)};
-      })
+      .def("compile",
+           [](const PyEntry& e) {
+             CompileGuard guard;
+             return PyFunction{script::compile(*e.entry)};
+           })
       .def_prop_ro("name", [](const PyEntry& e) { return e.entry->name; })
-      .def_prop_ro("is_compiled", [](const PyEntry& e) { return e.entry->state == script::FunctionEntry::State::kDone; });
-  m.def("declare_script", &declare, nb::arg("name"), nb::arg("qualified_name"), nb::arg("text"), nb::arg("file"), nb::arg("first_line"),
-        nb::arg("removed_columns"), nb::arg("names"), nb::arg("self").none() = nb::none());
+      .def_prop_ro("is_compiled", [](const PyEntry& e) {
+        return e.entry->state == script::FunctionEntry::State::kDone;
+      });
+  m.def("declare_script", &declare, nb::arg("name"), nb::arg("qualified_name"), nb::arg("text"),
+        nb::arg("file"), nb::arg("first_line"), nb::arg("removed_columns"), nb::arg("names"),
+        nb::arg("self").none() = nb::none());
 
   nb::class_<PyFunction>(m, "GraphFunction", nb::is_weak_referenceable())
-      .def("__call__", [](const PyFunction& f, nb::args args, nb::kwargs kwargs) {
-        return run_function(*f.function, arguments_of(*f.function, {}, args, kwargs));
-      })
-      .def("call_method", [](const PyFunction& f, const PyScriptObject& self, nb::args args, nb::kwargs kwargs) {
-        return run_function(*f.function, arguments_of(*f.function, self.object, args, kwargs));
-      })
+      .def("__call__",
+           [](const PyFunction& f, nb::args args, nb::kwargs kwargs) {
+             return run_function(*f.function, arguments_of(*f.function, {}, args, kwargs));
+           })
+      .def("call_method",
+           [](const PyFunction& f, const PyScriptObject& self, nb::args args, nb::kwargs kwargs) {
+             return run_function(*f.function, arguments_of(*f.function, self.object, args, kwargs));
+           })
       .def_prop_ro("name", [](const PyFunction& f) { return f.function->name(); })
       .def_prop_ro("schema", [](const PyFunction& f) { return f.function->schema().str(); })
       .def_prop_ro("signature", [](const PyFunction& f) { return signature_of(*f.function); })
       .def_prop_ro("graph", [](const PyFunction& f) { return print(*f.function); })
-      .def("program", [](const PyFunction& f) { return exec::program_of(*f.function).str(); },
-           "The bytecode that runs, after all passes.");
+      .def(
+          "program", [](const PyFunction& f) { return exec::program_of(*f.function).str(); },
+          "The bytecode that runs, after all passes.");
 
-  m.def("op_name", [](nb::handle object) -> std::optional<std::string> {
-    const OpGroup* group = object.is_none() ? nullptr : group_of(object.ptr());
-    if (!group) return std::nullopt;
-    return group->name;
-  }, nb::arg("object").none(), "The base name of the op behind a function or method, or None.");
+  m.def(
+      "op_name",
+      [](nb::handle object) -> std::optional<std::string> {
+        const OpGroup* group = object.is_none() ? nullptr : group_of(object.ptr());
+        if (!group) return std::nullopt;
+        return group->name;
+      },
+      nb::arg("object").none(), "The base name of the op behind a function or method, or None.");
 }
 
 }  // namespace prong::python

@@ -24,17 +24,19 @@ struct PyScriptObject {
   Ref<Object> object;
 };
 
-void bind_script(nanobind::module_& m);           // script.cpp: functions and what they are called with
-void bind_script_types(nanobind::module_& m);     // script_types.cpp
-void bind_script_classes(nanobind::module_& m);   // script_classes.cpp
+void bind_script(nanobind::module_& m);  // script.cpp: functions and what they are called with
+void bind_script_types(nanobind::module_& m);    // script_types.cpp
+void bind_script_classes(nanobind::module_& m);  // script_classes.cpp
 
-// What python/prong/jit/resolve.py says of a name: a tuple whose first item is its kind; None: no such name.
+// What python/prong/jit/resolve.py says of a name: a tuple whose first item is its kind; None: no
+// such name.
 script::Named named_from(nanobind::handle description);
 
 // Calls into Python while compiling: takes the GIL, turns Python's exceptions into PythonError.
 nanobind::object call_python_side(nanobind::handle callable, nanobind::handle argument);
 
-// Names of Python asked of an object with lookup(name), type(text) and default(parameter, text, type).
+// Names of Python asked of an object with lookup(name), type(text) and default(parameter, text,
+// type).
 Ref<script::Resolver> make_resolver(nanobind::object names);
 
 }  // namespace prong::python

@@ -1,13 +1,15 @@
-// Errors of scripts as Python exceptions: of the class that was raised, with the way through tasks and functions.
+// Errors of scripts as Python exceptions: of the class that was raised, with the way through tasks
+// and functions.
+#include "exec/script_error.h"
 #include "bindings/convert.h"
 #include "bindings/errors.h"
-#include "exec/script_error.h"
 
 namespace prong::python {
 
 namespace {
 
-// The traceback as a note of an exception that passed a script; once, however often it is raised again.
+// The traceback as a note of an exception that passed a script; once, however often it is raised
+// again.
 void add_note(PyObject* exception, const char* text) {
   Owned note(PyUnicode_FromString(text));
   Owned notes(PyObject_GetAttrString(exception, "__notes__"));

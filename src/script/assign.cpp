@@ -7,10 +7,12 @@ void Emitter::assign_statement(const Stmt& s) {
   TypePtr hint;
   if (s.annotation) hint = type_expr(*s.annotation);
   const Expr& first = *s.targets[0];
-  if (!hint && first.kind == ExprKind::kName && env_.count(first.text)) hint = env_.at(first.text).declared;
+  if (!hint && first.kind == ExprKind::kName && env_.count(first.text))
+    hint = env_.at(first.text).declared;
   Term t = expr(*s.value, hint);
   if (s.annotation) {
-    t = Term(expect(value(t, s.value->range, hint), hint, s.value->range, cat("'", first.range.text(), "'")));
+    t = Term(expect(value(t, s.value->range, hint), hint, s.value->range,
+                    cat("'", first.range.text(), "'")));
     if (first.kind == ExprKind::kName) env_[first.text].declared = hint;
   }
   // One value for a chain a = b = [], so that all names mean the same list.
@@ -36,7 +38,8 @@ void Emitter::annotated(const Stmt& s) {
     if (v->constant() && v->constant()->is_none()) v = b_.none();
   }
   if (target.kind == ExprKind::kAttribute && !v->constant() && !same(type(v), t)) v = cast(v, t);
-  if (target.kind == ExprKind::kAttribute && v->constant() && v->constant()->is_none()) v = b_.constant(IValue(), t);
+  if (target.kind == ExprKind::kAttribute && v->constant() && v->constant()->is_none())
+    v = b_.constant(IValue(), t);
   assign(target, Term(v), s.range);
 }
 
@@ -48,12 +51,16 @@ void Emitter::assign_name(const std::string& name, Term t, const Range& where) {
     const auto look = [&](auto&& self, const Term& x) -> void {
       if (x.kind == Term::Kind::kTuple)
         for (const Term& item : x.items) self(self, item);
-      else if (!x.is_value() && !(x.kind == Term::Kind::kNamed && x.named.kind == Named::Kind::kConstant)) plain = false;
-      else if (x.is_value() && type(x.value)->is(TypeKind::kClass)) plain = false;
+      else if (!x.is_value() &&
+               !(x.kind == Term::Kind::kNamed && x.named.kind == Named::Kind::kConstant))
+        plain = false;
+      else if (x.is_value() && type(x.value)->is(TypeKind::kClass))
+        plain = false;
     };
     look(look, t);
     if (plain) t = Term(value(t, where, v.declared));
-  } else if (t.kind == Term::Kind::kGenerator || (t.kind == Term::Kind::kNamed && t.named.kind == Named::Kind::kConstant)) {
+  } else if (t.kind == Term::Kind::kGenerator ||
+             (t.kind == Term::Kind::kNamed && t.named.kind == Named::Kind::kConstant)) {
     t = Term(value(t, where, v.declared));
   }
   if (v.declared) {
@@ -63,7 +70,8 @@ void Emitter::assign_name(const std::string& name, Term t, const Range& where) {
   if (t.is_value() && t.value->name().empty() && !t.value->constant()) t.value->set_name(name);
   // Facts about attributes of the old value end here.
   const std::string prefix = name + ".";
-  for (auto it = env_.lower_bound(prefix); it != env_.end() && it->first.starts_with(prefix);) it = env_.erase(it);
+  for (auto it = env_.lower_bound(prefix); it != env_.end() && it->first.starts_with(prefix);)
+    it = env_.erase(it);
   Variable& again = env_[name];
   again.term = std::move(t);
   again.problem.clear();
@@ -72,24 +80,30 @@ void Emitter::assign_name(const std::string& name, Term t, const Range& where) {
 void Emitter::assign(const Expr& target, const Term& t, const Range& where) {
   at(where);
   switch (target.kind) {
-    case ExprKind::kName: return assign_name(target.text, t, where);
-    case ExprKind::kTuple:
-    case ExprKind::kList: return unpack(target.items, t, where);
-    case ExprKind::kAttribute: {
-      const Term object = expr(*target.items[0]);
-      env_.erase(dotted_name(target));
-      return set_attribute(object, target.text, value(t, where), target.range);
-    }
-    case ExprKind::kSubscript: {
-      const Term base = expr(*target.items[0]);
-      const Term item = index_expression(*target.items[1]);
-      TypePtr hint;
-      if (base.is_value() && type(base.value)->is(TypeKind::kDict)) hint = type(base.value)->elements()[1];
-      if (base.is_value() && type(base.value)->is(TypeKind::kList)) hint = type(base.value)->element();
-      return set_item(base, item, value(t, where, hint), target.range);
-    }
-    case ExprKind::kStarred: return unpack({std::make_shared<Expr>(target)}, t, where);
-    default: fail(target.range, cat("cannot assign to '", target.range.text(), "'"));
+  case ExprKind::kName:
+    return assign_name(target.text, t, where);
+  case ExprKind::kTuple:
+  case ExprKind::kList:
+    return unpack(target.items, t, where);
+  case ExprKind::kAttribute: {
+    const Term object = expr(*target.items[0]);
+    env_.erase(dotted_name(target));
+    return set_attribute(object, target.text, value(t, where), target.range);
+  }
+  case ExprKind::kSubscript: {
+    const Term base = expr(*target.items[0]);
+    const Term item = index_expression(*target.items[1]);
+    TypePtr hint;
+    if (base.is_value() && type(base.value)->is(TypeKind::kDict))
+      hint = type(base.value)->elements()[1];
+    if (base.is_value() && type(base.value)->is(TypeKind::kList))
+      hint = type(base.value)->element();
+    return set_item(base, item, value(t, where, hint), target.range);
+  }
+  case ExprKind::kStarred:
+    return unpack({std::make_shared<Expr>(target)}, t, where);
+  default:
+    fail(target.range, cat("cannot assign to '", target.range.text(), "'"));
   }
 }
 
@@ -105,15 +119,19 @@ void Emitter::unpack(const std::vector<ExprPtr>& targets, const Term& t, const R
   const bool has_star = star < targets.size();
   const auto check = [&](size_t n) {
     if (has_star ? n < fixed : n != fixed)
-      fail(where, cat("cannot unpack ", n, " values into ", has_star ? cat("at least ", fixed) : cat(fixed), " targets"));
+      fail(where, cat("cannot unpack ", n, " values into ",
+                      has_star ? cat("at least ", fixed) : cat(fixed), " targets"));
   };
-  Value* v = t.kind == Term::Kind::kTuple ? nullptr : t.kind == Term::Kind::kIterable ? nullptr : value(t, where);
+  Value* v = t.kind == Term::Kind::kTuple      ? nullptr
+             : t.kind == Term::Kind::kIterable ? nullptr
+                                               : value(t, where);
   if (t.kind == Term::Kind::kTuple) {
     check(t.items.size());
     items = t.items;
   } else if (!v) {
     const auto n = t.iterable->known_length();
-    if (!n) v = to_list(t, where);
+    if (!n)
+      v = to_list(t, where);
     else {
       check(static_cast<size_t>(*n));
       for (int64_t i = 0; i < *n; ++i) items.push_back(t.iterable->item(*this, integer(i)));
@@ -125,7 +143,8 @@ void Emitter::unpack(const std::vector<ExprPtr>& targets, const Term& t, const R
       for (Value* item : v->producer()->inputs()) items.emplace_back(item);
     else
       for (Value* item : b_.tuple_unpack(v)) items.emplace_back(item);
-  } else if (v && (type(v)->is(TypeKind::kList) || type(v)->is(TypeKind::kTensor) || type(v)->is(TypeKind::kStr))) {
+  } else if (v && (type(v)->is(TypeKind::kList) || type(v)->is(TypeKind::kTensor) ||
+                   type(v)->is(TypeKind::kStr))) {
     Value* list = v;
     if (type(v)->is(TypeKind::kTensor)) list = op("unbind", {v, integer(0)}, where);
     if (type(v)->is(TypeKind::kStr)) list = to_list(t, where);
@@ -139,7 +158,8 @@ void Emitter::unpack(const std::vector<ExprPtr>& targets, const Term& t, const R
       const auto get = [&](int64_t i) { return Term(host("getitem", {list, integer(i)}, where)); };
       for (size_t i = 0; i < star; ++i) items.push_back(get(static_cast<int64_t>(i)));
       Value* end = after ? integer(-after) : b_.none();
-      items.emplace_back(host("getslice", {list, integer(static_cast<int64_t>(star)), end, integer(1)}, where));
+      items.emplace_back(
+          host("getslice", {list, integer(static_cast<int64_t>(star)), end, integer(1)}, where));
       for (int64_t i = after; i > 0; --i) items.push_back(get(-i));
       for (size_t i = 0; i < targets.size(); ++i)
         assign(i == star ? *targets[i]->items[0] : *targets[i], items[i], targets[i]->range);
@@ -161,7 +181,8 @@ void Emitter::unpack(const std::vector<ExprPtr>& targets, const Term& t, const R
       middle.back() = expect(middle.back(), element, where, "an item of the starred target");
     }
     Value* list = b_.list(element, middle);
-    items.erase(items.begin() + static_cast<ptrdiff_t>(star), items.begin() + static_cast<ptrdiff_t>(star + many));
+    items.erase(items.begin() + static_cast<ptrdiff_t>(star),
+                items.begin() + static_cast<ptrdiff_t>(star + many));
     items.insert(items.begin() + static_cast<ptrdiff_t>(star), Term(list));
   }
   for (size_t i = 0; i < targets.size(); ++i)
@@ -186,7 +207,10 @@ void Emitter::augmented(const Stmt& s) {
   at(s.range);
   Value* result = nullptr;
   Value* left = value(now, target.range);
-  if (!augment_in_place(s.text, left, right.kind == Term::Kind::kTuple ? value(right, s.value->range, type(left)) : value(right, s.value->range), s.range, &result))
+  if (!augment_in_place(s.text, left,
+                        right.kind == Term::Kind::kTuple ? value(right, s.value->range, type(left))
+                                                         : value(right, s.value->range),
+                        s.range, &result))
     result = binary(s.text, Term(left), right, s.range);
   if (target.kind == ExprKind::kName) return assign_name(target.text, Term(result), s.range);
   if (target.kind == ExprKind::kAttribute) {
@@ -199,14 +223,16 @@ void Emitter::augmented(const Stmt& s) {
 void Emitter::delete_targets(const Stmt& s) {
   for (const ExprPtr& target : s.targets) {
     if (target->kind == ExprKind::kName) {
-      if (!env_.count(target->text)) fail(target->range, cat("'", target->text, "' is not defined"));
+      if (!env_.count(target->text))
+        fail(target->range, cat("'", target->text, "' is not defined"));
       env_[target->text] = Variable();
       env_[target->text].problem = cat("'", target->text, "' was deleted in line ", s.range.line());
     } else if (target->kind == ExprKind::kSubscript) {
       const Term base = expr(*target->items[0]);
       delete_item(base, index_expression(*target->items[1]), target->range);
     } else {
-      unsupported(target->range, "only variables and items can be deleted in scripts", "assign None instead");
+      unsupported(target->range, "only variables and items can be deleted in scripts",
+                  "assign None instead");
     }
   }
 }

@@ -36,18 +36,19 @@ enum class ExprKind : uint8_t {
   kFloat,      // text
   kString,     // text
   kFString,    // items: kString parts and kFormatted ones
-  kFormatted,  // items[0], text: conversion and format spec as written ("!r", ":.2f"), items[1...]: none
+  kFormatted,  // items[0], text: conversion and format spec as written ("!r", ":.2f"), items[1...]:
+               // none
   kTrue,
   kFalse,
   kNone,
   kEllipsis,
-  kStarred,     // * items[0]
-  kListComp,    // items[0]; clauses
-  kSetComp,     // items[0]; clauses
-  kGenerator,   // items[0]; clauses
-  kDictComp,    // items: key, value; clauses
-  kLambda,      // text: unused; only to be refused where it stands
-  kWalrus,      // text := items[0]
+  kStarred,    // * items[0]
+  kListComp,   // items[0]; clauses
+  kSetComp,    // items[0]; clauses
+  kGenerator,  // items[0]; clauses
+  kDictComp,   // items: key, value; clauses
+  kLambda,     // text: unused; only to be refused where it stands
+  kWalrus,     // text := items[0]
 };
 
 // One argument of a call.
@@ -75,17 +76,17 @@ struct Expr {
 };
 
 enum class StmtKind : uint8_t {
-  kExpr,         // value
-  kAssign,       // targets (several when chained) = value; annotation from a type comment
-  kAnnotated,    // targets[0] : annotation = value (may be null)
-  kAugmented,    // targets[0] text= value
-  kIf,           // value; body, orelse
-  kFor,          // targets[0] in value; body, orelse
-  kWhile,        // value; body, orelse
-  kReturn,       // value (may be null)
-  kRaise,        // value (may be null)
-  kAssert,       // value; message (may be null)
-  kPass,         // also docstrings
+  kExpr,       // value
+  kAssign,     // targets (several when chained) = value; annotation from a type comment
+  kAnnotated,  // targets[0] : annotation = value (may be null)
+  kAugmented,  // targets[0] text= value
+  kIf,         // value; body, orelse
+  kFor,        // targets[0] in value; body, orelse
+  kWhile,      // value; body, orelse
+  kReturn,     // value (may be null)
+  kRaise,      // value (may be null)
+  kAssert,     // value; message (may be null)
+  kPass,       // also docstrings
   kBreak,
   kContinue,
   kWith,         // items; body
@@ -111,7 +112,7 @@ struct Parameter {
 
 struct FunctionDef {
   std::string name;
-  Range range;      // of the name
+  Range range;  // of the name
   std::vector<ExprPtr> decorators;
   std::vector<Parameter> parameters;
   ExprPtr returns;  // null: not annotated

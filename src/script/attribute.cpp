@@ -28,8 +28,10 @@ Term Emitter::object_attribute(Value* self, const std::string& name, const Range
   for (const auto& [constant_name, v] : cls.constants)
     if (constant_name == name) return Term(constant_of(v, type_of_constant(v), where));
   ClassEntry* entry = find_class(cls);
-  if (cls.kind == ClassType::Kind::kInterface && cls.find_method(name)) return Term::method(self, name);
-  if (entry && entry->container == ContainerKind::kDict && (name == "keys" || name == "values" || name == "items"))
+  if (cls.kind == ClassType::Kind::kInterface && cls.find_method(name))
+    return Term::method(self, name);
+  if (entry && entry->container == ContainerKind::kDict &&
+      (name == "keys" || name == "values" || name == "items"))
     return Term::method(self, name);
   if (entry && entry->source) {
     const ClassSource::Member m = entry->source->member(name);
@@ -37,7 +39,8 @@ Term Emitter::object_attribute(Value* self, const std::string& name, const Range
     if (m.named.kind != Named::Kind::kMissing) {
       if (m.is_property) return apply(Term::bound(self, m.named), {}, where);
       if (m.is_method) {
-        if (m.named.kind == Named::Kind::kFunction || m.named.kind == Named::Kind::kPython) return Term::bound(self, m.named);
+        if (m.named.kind == Named::Kind::kFunction || m.named.kind == Named::Kind::kPython)
+          return Term::bound(self, m.named);
       }
       return Term::of(m.named);
     }
@@ -49,21 +52,26 @@ Term Emitter::object_attribute(Value* self, const std::string& name, const Range
     n.function = Ref<Function>(f);
     return Term::bound(self, std::move(n));
   }
-  fail(where, cat("'", cls.qualified_name, "' has no attribute '", name, "'"),
-       cls.is_module() ? "attributes of modules are set in __init__; those that scripts cannot hold are left out" : "");
+  fail(
+      where, cat("'", cls.qualified_name, "' has no attribute '", name, "'"),
+      cls.is_module()
+          ? "attributes of modules are set in __init__; those that scripts cannot hold are left out"
+          : "");
 }
 
 Term Emitter::attribute(const Term& t, const std::string& name, const Range& where) {
   if (t.kind == Term::Kind::kNamed) {
     const Named& n = t.named;
-    if (n.kind == Named::Kind::kBuiltin && (name == "apply" || name == "__name__")) {}
+    if (n.kind == Named::Kind::kBuiltin && (name == "apply" || name == "__name__")) {
+    }
     if (n.entity) {
       Named found = n.entity->attribute(name);
       if (found.kind == Named::Kind::kUnsupported) unsupported(where, found.name, {});
       if (found.kind != Named::Kind::kMissing) return Term::of(std::move(found));
       fail(where, cat(n.entity->describe(), " has no attribute '", name, "' that scripts can use"));
     }
-    if (n.kind == Named::Kind::kConstant || n.kind == Named::Kind::kObject) return attribute(Term(value(t, where)), name, where);
+    if (n.kind == Named::Kind::kConstant || n.kind == Named::Kind::kObject)
+      return attribute(Term(value(t, where)), name, where);
     fail(where, cat(describe(t), " has no attribute '", name, "'"));
   }
   if (t.kind == Term::Kind::kSuper) {
@@ -77,46 +85,53 @@ Term Emitter::attribute(const Term& t, const std::string& name, const Range& whe
   Value* v = value(t, where);
   const TypePtr ty = type(v);
   switch (ty->kind()) {
-    case TypeKind::kClass: return object_attribute(v, name, where);
-    case TypeKind::kTuple: {
-      const auto& fields = ty->fields();
-      const auto found = std::find(fields.begin(), fields.end(), name);
-      if (found != fields.end()) return Term(b_.tuple_get(v, found - fields.begin()));
-      // The named results of an op: torch.max(x, 1).values
-      if (v->producer() && v->producer()->is(NodeKind::kOp)) {
-        const auto& names = v->producer()->op().schema().result_names;
-        const auto result = std::find(names.begin(), names.end(), name);
-        if (result != names.end()) return Term(b_.tuple_get(v, result - names.begin()));
-      }
-      break;
+  case TypeKind::kClass:
+    return object_attribute(v, name, where);
+  case TypeKind::kTuple: {
+    const auto& fields = ty->fields();
+    const auto found = std::find(fields.begin(), fields.end(), name);
+    if (found != fields.end()) return Term(b_.tuple_get(v, found - fields.begin()));
+    // The named results of an op: torch.max(x, 1).values
+    if (v->producer() && v->producer()->is(NodeKind::kOp)) {
+      const auto& names = v->producer()->op().schema().result_names;
+      const auto result = std::find(names.begin(), names.end(), name);
+      if (result != names.end()) return Term(b_.tuple_get(v, result - names.begin()));
     }
-    case TypeKind::kTensor: {
-      if (name == "shape") return Term(op("size", {v}, where));
-      if (name == "data") return Term(op("detach", {v}, where));
-      if (name == "ndim") return Term(op("dim", {v}, where));
-      if (name == "device") return Term(b_.constant(IValue("cpu"), Type::device()));
-      if (name == "is_cuda" || name == "is_sparse" || name == "is_quantized" || name == "is_mkldnn" || name == "is_meta") return Term(boolean(false));
-      if (name == "layout") return Term(b_.constant(IValue("strided"), Type::layout()));
-      if (name == "dtype" || name == "requires_grad" || name == "is_leaf") return Term(host(cat("tensor_", name), {v}, where));
-      for (const OpDef* found : registry().overloads(name))
-        if (found->spelling().property) return Term(op(name, {v}, where));
-      if (has_tensor_method(name)) return Term::method(v, name);
-      fail(where, cat("Tensor has no '", name, "' in prong yet"));
-    }
-    case TypeKind::kOptional:
-      fail(where, cat("a value of type '", name_of(ty), "' may be None, which has no attribute '", name, "'"),
-           "test it with 'is not None' first");
-    case TypeKind::kDevice:
-      if (name == "type") return Term(text("cpu"));
-      if (name == "index") return Term(b_.none());
-      break;
-    case TypeKind::kDType:
-      if (name == "is_floating_point") return Term(host("dtype_is_floating_point", {v}, where));
-      break;
-    case TypeKind::kFuture: return Term::method(v, name);
-    default:
-      if (!host_registry().overloads(name).empty() || name == "format") return Term::method(v, name);
-      break;
+    break;
+  }
+  case TypeKind::kTensor: {
+    if (name == "shape") return Term(op("size", {v}, where));
+    if (name == "data") return Term(op("detach", {v}, where));
+    if (name == "ndim") return Term(op("dim", {v}, where));
+    if (name == "device") return Term(b_.constant(IValue("cpu"), Type::device()));
+    if (name == "is_cuda" || name == "is_sparse" || name == "is_quantized" || name == "is_mkldnn" ||
+        name == "is_meta")
+      return Term(boolean(false));
+    if (name == "layout") return Term(b_.constant(IValue("strided"), Type::layout()));
+    if (name == "dtype" || name == "requires_grad" || name == "is_leaf")
+      return Term(host(cat("tensor_", name), {v}, where));
+    for (const OpDef* found : registry().overloads(name))
+      if (found->spelling().property) return Term(op(name, {v}, where));
+    if (has_tensor_method(name)) return Term::method(v, name);
+    fail(where, cat("Tensor has no '", name, "' in prong yet"));
+  }
+  case TypeKind::kOptional:
+    fail(
+        where,
+        cat("a value of type '", name_of(ty), "' may be None, which has no attribute '", name, "'"),
+        "test it with 'is not None' first");
+  case TypeKind::kDevice:
+    if (name == "type") return Term(text("cpu"));
+    if (name == "index") return Term(b_.none());
+    break;
+  case TypeKind::kDType:
+    if (name == "is_floating_point") return Term(host("dtype_is_floating_point", {v}, where));
+    break;
+  case TypeKind::kFuture:
+    return Term::method(v, name);
+  default:
+    if (!host_registry().overloads(name).empty() || name == "format") return Term::method(v, name);
+    break;
   }
   fail(where, cat("'", name_of(ty), "' has no attribute '", name, "'"));
 }
@@ -131,16 +146,19 @@ bool Emitter::has_attribute(const Term& t, const std::string& name, const Range&
     if (!entry || !entry->source) return false;
     return entry->source->member(name).named.kind != Named::Kind::kMissing;
   }
-  if (t.is_value() && type(t.value)->is(TypeKind::kTensor)) return has_tensor_method(name) || name == "shape" || name == "dtype" || name == "device";
+  if (t.is_value() && type(t.value)->is(TypeKind::kTensor))
+    return has_tensor_method(name) || name == "shape" || name == "dtype" || name == "device";
   if (t.is_value() && type(t.value)->is(TypeKind::kTuple)) {
     const auto& fields = type(t.value)->fields();
     return std::find(fields.begin(), fields.end(), name) != fields.end();
   }
-  if (t.kind == Term::Kind::kNamed && t.named.entity) return t.named.entity->attribute(name).kind != Named::Kind::kMissing;
+  if (t.kind == Term::Kind::kNamed && t.named.entity)
+    return t.named.entity->attribute(name).kind != Named::Kind::kMissing;
   fail(where, cat("hasattr of ", describe(t), " cannot be answered while compiling"));
 }
 
-void Emitter::set_attribute(const Term& object, const std::string& name, Value* v, const Range& where) {
+void Emitter::set_attribute(const Term& object, const std::string& name, Value* v,
+                            const Range& where) {
   Value* self = value(object, where);
   const TypePtr ty = type(self);
   if (ty->is(TypeKind::kTensor)) {
@@ -148,9 +166,12 @@ void Emitter::set_attribute(const Term& object, const std::string& name, Value* 
       op("copy_", {self, v}, where);
       return;
     }
-    unsupported(where, cat("scripts cannot set the attribute '", name, "' of a tensor"), name == "requires_grad" ? "call requires_grad_()" : "");
+    unsupported(where, cat("scripts cannot set the attribute '", name, "' of a tensor"),
+                name == "requires_grad" ? "call requires_grad_()" : "");
   }
-  if (!ty->is(TypeKind::kClass)) fail(where, cat("cannot set the attribute '", name, "' of a value of type '", name_of(ty), "'"));
+  if (!ty->is(TypeKind::kClass))
+    fail(where,
+         cat("cannot set the attribute '", name, "' of a value of type '", name_of(ty), "'"));
   auto& cls = static_cast<ClassType&>(*ty->class_info());
   int slot = cls.find_attribute(name);
   if (slot < 0) {
@@ -162,8 +183,13 @@ void Emitter::set_attribute(const Term& object, const std::string& name, Value* 
       slot = cls.add_attribute(std::move(a));
     } else {
       for (const auto& [constant_name, c] : cls.constants)
-        if (constant_name == name) fail(where, cat("'", name, "' is a constant of '", cls.qualified_name, "' and cannot be assigned"), "take it out of __constants__ (or its Final annotation)");
-      fail(where, cat("'", cls.qualified_name, "' has no attribute '", name, "' to assign"), "give it a value in __init__");
+        if (constant_name == name)
+          fail(where,
+               cat("'", name, "' is a constant of '", cls.qualified_name,
+                   "' and cannot be assigned"),
+               "take it out of __constants__ (or its Final annotation)");
+      fail(where, cat("'", cls.qualified_name, "' has no attribute '", name, "' to assign"),
+           "give it a value in __init__");
     }
   }
   const TypePtr& wanted = cls.attributes()[static_cast<size_t>(slot)].type;

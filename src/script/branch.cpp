@@ -30,7 +30,8 @@ bool same_term(const Term& a, const Term& b) {
       if (!same_term(a.items[i], b.items[i])) return false;
     return true;
   }
-  return a.kind == Term::Kind::kNothing || (a.kind == Term::Kind::kNamed && a.named.entry && a.named.entry == b.named.entry);
+  return a.kind == Term::Kind::kNothing ||
+         (a.kind == Term::Kind::kNamed && a.named.entry && a.named.entry == b.named.entry);
 }
 
 bool same_constant(const Term& a, const Term& b) {
@@ -68,10 +69,12 @@ void Emitter::merge(Node* node, Branch& a, Branch& b, const Range& where) {
     Variable* va = in_a == a.env.end() ? nullptr : &in_a->second;
     Variable* vb = in_b == b.env.end() ? nullptr : &in_b->second;
     if (name.find('.') != std::string::npos) {  // a fact about an attribute
-      if (va && vb ? same(va->declared, vb->declared) : (va && b_raises) || (vb && a_raises)) out[name] = va ? *va : *vb;
+      if (va && vb ? same(va->declared, vb->declared) : (va && b_raises) || (vb && a_raises))
+        out[name] = va ? *va : *vb;
       continue;
     }
-    // A side that never gets here leaves no trace, but the other side's values are defined only inside its block.
+    // A side that never gets here leaves no trace, but the other side's values are defined only
+    // inside its block.
     if (va && vb && same_term(va->term, vb->term)) {
       out[name] = *va;
       continue;
@@ -89,10 +92,14 @@ void Emitter::merge(Node* node, Branch& a, Branch& b, const Range& where) {
     const bool a_has = va && va->term.is_value(), b_has = vb && vb->term.is_value();
     const bool hidden = is_hidden(name);
     Variable joined;
-    if (va && vb && va->declared && vb->declared && same(va->declared, vb->declared)) joined.declared = va->declared;
-    else if (va && (b_raises || !vb)) joined.declared = va->declared;
-    else if (vb && (a_raises || !va)) joined.declared = vb->declared;
-    // Without a value on a side: fine where that side never arrives, or left the list of statements before.
+    if (va && vb && va->declared && vb->declared && same(va->declared, vb->declared))
+      joined.declared = va->declared;
+    else if (va && (b_raises || !vb))
+      joined.declared = va->declared;
+    else if (vb && (a_raises || !va))
+      joined.declared = vb->declared;
+    // Without a value on a side: fine where that side never arrives, or left the list of statements
+    // before.
     const bool a_excused = a_raises || hidden || a.flow == Flow::kExits;
     const bool b_excused = b_raises || hidden || b.flow == Flow::kExits;
     if (a_raises && !b_raises && vb && !b_has) {
@@ -108,15 +115,20 @@ void Emitter::merge(Node* node, Branch& a, Branch& b, const Range& where) {
       TypePtr t;
       if (use_a && use_b) {
         t = join(unknowns_, type(va->term.value), type(vb->term.value));
-        // Where one side has left, its value is never read again here: the type of the other one counts.
-        if (!hidden && a.flow == Flow::kExits && b.flow != Flow::kExits) t = type(vb->term.value);
-        else if (!hidden && b.flow == Flow::kExits && a.flow != Flow::kExits) t = type(va->term.value);
+        // Where one side has left, its value is never read again here: the type of the other one
+        // counts.
+        if (!hidden && a.flow == Flow::kExits && b.flow != Flow::kExits)
+          t = type(vb->term.value);
+        else if (!hidden && b.flow == Flow::kExits && a.flow != Flow::kExits)
+          t = type(va->term.value);
         const TypePtr ta = type(va->term.value), tb = type(vb->term.value);
         // A number on one path and a tensor on the other: ops take a number for a tensor.
-        if (!t && ((ta->is(TypeKind::kTensor) && is_number(tb)) || (tb->is(TypeKind::kTensor) && is_number(ta))))
+        if (!t && ((ta->is(TypeKind::kTensor) && is_number(tb)) ||
+                   (tb->is(TypeKind::kTensor) && is_number(ta))))
           t = Type::tensor();
         if (!t) {
-          joined.problem = cat("'", name, "' has type '", name_of(ta), "' on one path and '", name_of(tb), "' on the other");
+          joined.problem = cat("'", name, "' has type '", name_of(ta), "' on one path and '",
+                               name_of(tb), "' on the other");
           out[name] = std::move(joined);
           continue;
         }
@@ -136,13 +148,18 @@ void Emitter::merge(Node* node, Branch& a, Branch& b, const Range& where) {
       continue;
     }
     if (a_raises && b_raises) continue;
-    const Variable* problem = va && !va->problem.empty() ? va : vb && !vb->problem.empty() ? vb : nullptr;
+    const Variable* problem = va && !va->problem.empty()   ? va
+                              : vb && !vb->problem.empty() ? vb
+                                                           : nullptr;
     if (problem) {
       joined.problem = problem->problem;
     } else if (va && vb) {
-      joined.problem = cat("'", name, "' means different things on the two paths of the if in line ", where.line());
+      joined.problem = cat(
+          "'", name, "' means different things on the two paths of the if in line ", where.line());
     } else {
-      joined.problem = cat("'", name, "' is not defined on ", va ? "the else path" : "the first path", " of the if in line ", where.line());
+      joined.problem =
+          cat("'", name, "' is not defined on ", va ? "the else path" : "the first path",
+              " of the if in line ", where.line());
     }
     out[name] = std::move(joined);
   }
@@ -177,14 +194,17 @@ Flow Emitter::if_statement(const Stmt& s, const Suite& rest, size_t from, bool* 
     if (from >= rest.size()) return;
     *took_rest = true;
     enter(side);
-    side.flow = side.flow == Flow::kMaybe ? rest_unless_skipped(rest, from) : statements(rest, from);
+    side.flow =
+        side.flow == Flow::kMaybe ? rest_unless_skipped(rest, from) : statements(rest, from);
     leave(side);
   };
   const bool a_done = a.flow == Flow::kExits, b_done = b.flow == Flow::kExits;
   const auto goes_on = [](Flow f) { return f == Flow::kFalls || f == Flow::kMaybe; };
   // Inside what is taken over, nothing was skipped yet.
-  if (a_done && goes_on(b.flow)) go_on(b);
-  else if (b_done && goes_on(a.flow)) go_on(a);
+  if (a_done && goes_on(b.flow))
+    go_on(b);
+  else if (b_done && goes_on(a.flow))
+    go_on(a);
 
   // Flags must have a value on both sides where one of them is set.
   if (a.flow != Flow::kFalls || b.flow != Flow::kFalls) {
@@ -202,8 +222,9 @@ Flow Emitter::if_statement(const Stmt& s, const Suite& rest, size_t from, bool* 
   return Flow::kMaybe;
 }
 
-Value* Emitter::if_value(Value* condition, const std::function<Value*()>& then, const std::function<Value*()>& otherwise,
-                         const Range& where, std::string_view what) {
+Value* Emitter::if_value(Value* condition, const std::function<Value*()>& then,
+                         const std::function<Value*()>& otherwise, const Range& where,
+                         std::string_view what) {
   at(where);
   Node* node = b_.if_(condition);
   const Environment before = env_;
@@ -217,10 +238,14 @@ Value* Emitter::if_value(Value* condition, const std::function<Value*()>& then, 
   TypePtr t = join(unknowns_, type(x), type(y));
   if (!t) {
     // As in Python, an int beside a float: the float wins.
-    if (is_number(type(x)) && is_number(type(y))) t = Type::float_();
-    else if ((type(x)->is(TypeKind::kTensor) && is_number(type(y))) || (type(y)->is(TypeKind::kTensor) && is_number(type(x))))
+    if (is_number(type(x)) && is_number(type(y)))
+      t = Type::float_();
+    else if ((type(x)->is(TypeKind::kTensor) && is_number(type(y))) ||
+             (type(y)->is(TypeKind::kTensor) && is_number(type(x))))
       t = Type::tensor();
-    else fail(where, cat(what, " gives '", name_of(type(x)), "' on one path and '", name_of(type(y)), "' on the other"));
+    else
+      fail(where, cat(what, " gives '", name_of(type(x)), "' on one path and '", name_of(type(y)),
+                      "' on the other"));
   }
   x = unify_at_end(node->body(0), x, t);
   y = unify_at_end(node->body(1), y, t);

@@ -23,7 +23,8 @@ bool Emitter::special_call(const Named& n, const Expr& e, const TypePtr& hint, T
     return true;
   }
   if (name == "jit.fork") {
-    if (a.empty()) fail(e.range, "torch.jit.fork() needs a function to call", "write torch.jit.fork(f, x)");
+    if (a.empty())
+      fail(e.range, "torch.jit.fork() needs a function to call", "write torch.jit.fork(f, x)");
     const Term callee = expr(*a[0].value);
     *result = fork(callee, evaluate_arguments(e, 1), e.range);
     return true;
@@ -37,16 +38,23 @@ bool Emitter::special_call(const Named& n, const Expr& e, const TypePtr& hint, T
   if (name == "hasattr" || name == "getattr") {
     if (a.size() < 2 || a[1].value->kind != ExprKind::kString) {
       const auto key = a.size() >= 2 ? known_text(expr(*a[1].value)) : std::nullopt;
-      if (!key) unsupported(e.range, cat(name, "() needs a name that is known when the function is compiled"), "write the name as a text");
+      if (!key)
+        unsupported(e.range,
+                    cat(name, "() needs a name that is known when the function is compiled"),
+                    "write the name as a text");
       const Term object = expr(*a[0].value);
-      *result = name == "hasattr" ? Term(boolean(has_attribute(object, *key, e.range))) : attribute(object, *key, e.range);
+      *result = name == "hasattr" ? Term(boolean(has_attribute(object, *key, e.range)))
+                                  : attribute(object, *key, e.range);
       return true;
     }
     const Term object = expr(*a[0].value);
     const std::string& key = a[1].value->text;
-    if (name == "hasattr") *result = Term(boolean(has_attribute(object, key, e.range)));
-    else if (a.size() > 2 && !has_attribute(object, key, e.range)) *result = expr(*a[2].value, hint);
-    else *result = attribute(object, key, e.range);
+    if (name == "hasattr")
+      *result = Term(boolean(has_attribute(object, key, e.range)));
+    else if (a.size() > 2 && !has_attribute(object, key, e.range))
+      *result = expr(*a[2].value, hint);
+    else
+      *result = attribute(object, key, e.range);
     return true;
   }
   if (name == "sum" && a.size() == 1 && a[0].value->kind == ExprKind::kGenerator) {
@@ -64,7 +72,8 @@ Value* Emitter::length_of(const Term& t, const Range& where) {
   if (ty->is(TypeKind::kTuple)) return integer(static_cast<int64_t>(ty->elements().size()));
   if (ty->is(TypeKind::kClass)) {
     const ClassEntry* entry = find_class(static_cast<const ClassType&>(*ty->class_info()));
-    if (entry && entry->container != ContainerKind::kNone) return integer(static_cast<int64_t>(entry->keys.size()));
+    if (entry && entry->container != ContainerKind::kNone)
+      return integer(static_cast<int64_t>(entry->keys.size()));
     return value(apply(attribute(Term(v), "__len__", where), {}, where), where);
   }
   return host("len", {v}, where);
@@ -79,29 +88,37 @@ Value* Emitter::to_list(const Term& t, const Range& where, const TypePtr& hint) 
   if (t.is_value() && type(t.value)->is(TypeKind::kList)) return t.value;
   const IterablePtr over = iterable(t, where);
   const TypePtr wanted = hint ? without_none(unknowns_.resolve(hint)) : TypePtr();
-  const TypePtr element = wanted && wanted->is(TypeKind::kList) ? wanted->element() : unknowns_.fresh();
+  const TypePtr element =
+      wanted && wanted->is(TypeKind::kList) ? wanted->element() : unknowns_.fresh();
   at(where);
   if (const auto n = over->known_length(); n && (over->must_unroll() || *n <= 8)) {
     std::vector<Value*> items;
     for (int64_t i = 0; i < *n; ++i) {
       Value* v = value(over->item(*this, integer(i)), where);
       Value* c = convert(v, element);
-      if (!c) fail(where, cat("the items are of different types: '", name_of(element), "' and '", name_of(type(v)), "'"));
+      if (!c)
+        fail(where, cat("the items are of different types: '", name_of(element), "' and '",
+                        name_of(type(v)), "'"));
       items.push_back(c);
     }
     return b_.list(element, items);
   }
   Value* list = b_.list(element, {});
-  for_each(over, {}, where, [&](const Term& item) { host("append", {list, value(item, where)}, where); });
+  for_each(over, {}, where, [&](const Term& item) {
+    host("append", {list, value(item, where)}, where);
+  });
   return list;
 }
 
-Term Emitter::builtin(const std::string& name, const GivenList& given, const Range& where, const TypePtr& hint) {
+Term Emitter::builtin(const std::string& name, const GivenList& given, const Range& where,
+                      const TypePtr& hint) {
   GivenList args = given;
   const size_t n = args.size();
   const auto arg = [&](size_t i) -> const Term& { return args[i].term; };
   const auto at_least = [&](size_t least, size_t most) {
-    if (n < least || n > most) fail(where, cat(name, "() takes ", least == most ? cat(least) : cat(least, " to ", most), " arguments but ", n, " were given"));
+    if (n < least || n > most)
+      fail(where, cat(name, "() takes ", least == most ? cat(least) : cat(least, " to ", most),
+                      " arguments but ", n, " were given"));
   };
   const auto values = [&] {
     std::vector<Value*> out;
@@ -137,7 +154,8 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
   }
   if (name == "enumerate") {
     at_least(1, 2);
-    return iterable_term(make_enumerate(iterable(arg(0), args[0].range), n > 1 ? value(arg(1), where) : nullptr));
+    return iterable_term(
+        make_enumerate(iterable(arg(0), args[0].range), n > 1 ? value(arg(1), where) : nullptr));
   }
   if (name == "zip") {
     std::vector<IterablePtr> all;
@@ -153,17 +171,22 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
     return iterable_term(iterable(arg(0), args[0].range));
   }
   if (name == "int" || name == "float" || name == "bool") {
-    if (n == 0) return Term(name == "int" ? integer(0) : name == "float" ? constant(IValue(0.0)) : boolean(false));
+    if (n == 0)
+      return Term(name == "int"     ? integer(0)
+                  : name == "float" ? constant(IValue(0.0))
+                                    : boolean(false));
     if (name == "bool") {
       at_least(1, 1);
       return Term(truth(arg(0), where).value);
     }
     Value* result = nullptr;
     const std::vector<Value*> v = values();
-    if (v.size() == 1 && type(v[0])->is(TypeKind::kClass)) return apply(attribute(Term(v[0]), cat("__", name, "__"), where), {}, where);
+    if (v.size() == 1 && type(v[0])->is(TypeKind::kClass))
+      return apply(attribute(Term(v[0]), cat("__", name, "__"), where), {}, where);
     if (try_host(name, v, where, &result)) return Term(result);
     const TypePtr t = type(v[0]);
-    fail(where, cat(name, "() cannot be made of a value of type '", name_of(t), "'"), t->is(TypeKind::kOptional) ? "test it with 'is not None' first" : "");
+    fail(where, cat(name, "() cannot be made of a value of type '", name_of(t), "'"),
+         t->is(TypeKind::kOptional) ? "test it with 'is not None' first" : "");
   }
   if (name == "str" || name == "repr") {
     if (n == 0) return Term(text(""));
@@ -171,9 +194,14 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
     return Term(name == "str" ? to_text(arg(0), where) : host("repr", values(), where));
   }
   if (name == "list") {
-    if (n == 0) return Term(b_.list(hint && without_none(hint)->is(TypeKind::kList) ? without_none(hint)->element() : unknowns_.fresh(), {}));
+    if (n == 0)
+      return Term(b_.list(hint && without_none(hint)->is(TypeKind::kList)
+                              ? without_none(hint)->element()
+                              : unknowns_.fresh(),
+                          {}));
     at_least(1, 1);
-    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kList)) return Term(host("list", {arg(0).value}, where));
+    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kList))
+      return Term(host("list", {arg(0).value}, where));
     return Term(to_list(arg(0), where, hint));
   }
   if (name == "tuple") {
@@ -181,16 +209,22 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
     at_least(1, 1);
     if (arg(0).kind == Term::Kind::kTuple) return arg(0);
     if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kTuple)) return arg(0);
-    const IterablePtr over = iterable(arg(0).kind == Term::Kind::kGenerator ? Term(to_list(arg(0), where)) : arg(0), where);
+    const IterablePtr over = iterable(
+        arg(0).kind == Term::Kind::kGenerator ? Term(to_list(arg(0), where)) : arg(0), where);
     const auto length = over->known_length();
-    if (!length) unsupported(where, "tuple() of something whose length is not known when the function is compiled", "keep it a list");
+    if (!length)
+      unsupported(where,
+                  "tuple() of something whose length is not known when the function is compiled",
+                  "keep it a list");
     std::vector<Term> items;
     for (int64_t i = 0; i < *length; ++i) items.push_back(over->item(*this, integer(i)));
     return Term::tuple(std::move(items));
   }
   if (name == "dict") {
     const bool typed = hint && without_none(hint)->is(TypeKind::kDict);
-    if (n == 0) return Term(b_.dict(typed ? without_none(hint)->elements()[0] : unknowns_.fresh(), typed ? without_none(hint)->elements()[1] : unknowns_.fresh(), {}));
+    if (n == 0)
+      return Term(b_.dict(typed ? without_none(hint)->elements()[0] : unknowns_.fresh(),
+                          typed ? without_none(hint)->elements()[1] : unknowns_.fresh(), {}));
     if (!args[0].keyword.empty()) {
       std::vector<Value*> flat;
       const TypePtr val = unknowns_.fresh();
@@ -201,26 +235,35 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
       return Term(b_.dict(Type::str(), val, flat));
     }
     at_least(1, 1);
-    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kDict)) return Term(host("dict", {arg(0).value}, where));
+    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kDict))
+      return Term(host("dict", {arg(0).value}, where));
     return Term(host("dict", {to_list(arg(0), where)}, where));
   }
-  if (name == "set" || name == "frozenset") unsupported(where, "sets are not available in scripts", "use a list, or a dict with the items as keys");
+  if (name == "set" || name == "frozenset")
+    unsupported(where, "sets are not available in scripts",
+                "use a list, or a dict with the items as keys");
   if (name == "print") {
     std::vector<Term> items;
     Value* sep = text(" ");
     Value* end = text("\n");
     for (const Given& g : args) {
-      if (g.keyword == "sep") sep = value(g.term, g.range);
-      else if (g.keyword == "end") end = value(g.term, g.range);
-      else if (g.keyword.empty()) items.push_back(Term(value(g.term, g.range)));
-      else unsupported(g.range, cat("print() in scripts has no '", g.keyword, "'"), "it takes sep and end");
+      if (g.keyword == "sep")
+        sep = value(g.term, g.range);
+      else if (g.keyword == "end")
+        end = value(g.term, g.range);
+      else if (g.keyword.empty())
+        items.push_back(Term(value(g.term, g.range)));
+      else
+        unsupported(g.range, cat("print() in scripts has no '", g.keyword, "'"),
+                    "it takes sep and end");
     }
     host("print", {value(Term::tuple(std::move(items)), where), sep, end}, where);
     return Term(b_.none());
   }
   if (name == "min" || name == "max") {
     if (n == 1 && args[0].keyword.empty()) {
-      if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kTensor)) return Term(op(name, {arg(0).value}, where));
+      if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kTensor))
+        return Term(op(name, {arg(0).value}, where));
       return Term(host(name, {to_list(arg(0), where)}, where));
     }
     std::vector<Value*> v = values();
@@ -230,8 +273,11 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
         // As in Python: the one that compares so.
         Value* other = v[i];
         Value* mine = best;
-        Value* take = truth(Term(compare(name == "min" ? "<" : ">", Term(other), Term(mine), where)), where).value;
-        best = if_value(take, [&] { return other; }, [&] { return mine; }, where, name);
+        Value* take =
+            truth(Term(compare(name == "min" ? "<" : ">", Term(other), Term(mine), where)), where)
+                .value;
+        best = if_value(
+            take, [&] { return other; }, [&] { return mine; }, where, name);
       } else {
         best = host(name, {best, v[i]}, where);
       }
@@ -245,16 +291,21 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
   }
   if (name == "sum") {
     at_least(1, 2);
-    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kTensor)) return Term(op("sum", {arg(0).value}, where));
+    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kTensor))
+      return Term(op("sum", {arg(0).value}, where));
     Value* list = to_list(arg(0), where);
     const TypePtr element = type(list)->element();
     Value* start = n > 1 ? value(arg(1), where) : integer(0);
     Value* result = nullptr;
-    if (is_number(element) && try_host("sum", n > 1 ? std::vector<Value*>{list, start} : std::vector<Value*>{list}, where, &result)) return Term(result);
+    if (is_number(element) &&
+        try_host("sum", n > 1 ? std::vector<Value*>{list, start} : std::vector<Value*>{list}, where,
+                 &result))
+      return Term(result);
     // Of tensors and others with '+': one after the other.
     at(where);
     const TypePtr t = element->is(TypeKind::kTensor) ? Type::tensor() : type(start);
-    Node* node = b_.loop(host("len", {list}, where), boolean(true), std::vector<Value*>{cast(start, t)});
+    Node* node =
+        b_.loop(host("len", {list}, where), boolean(true), std::vector<Value*>{cast(start, t)});
     Block* outer = node->block();
     b_.move_to_end(node->body());
     Value* item = host("getitem", {list, node->body()->parameter(0)}, where);
@@ -265,23 +316,29 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
   }
   if (name == "any" || name == "all") {
     at_least(1, 1);
-    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kTensor)) return Term(op(name, {arg(0).value}, where));
+    if (arg(0).is_value() && type(arg(0).value)->is(TypeKind::kTensor))
+      return Term(op(name, {arg(0).value}, where));
     Value* list = to_list(arg(0), where);
     if (type(list)->element()->is(TypeKind::kTensor)) {
       Value* bools = b_.list(Type::bool_(), {});
-      for_each(iterable(Term(list), where), {}, where, [&](const Term& item) { host("append", {bools, truth(item, where).value}, where); });
+      for_each(iterable(Term(list), where), {}, where, [&](const Term& item) {
+        host("append", {bools, truth(item, where).value}, where);
+      });
       list = bools;
     }
     return Term(host(name, {list}, where));
   }
   if (name == "sorted") {
-    if (keyword("key")) unsupported(where, "sorted() with a key is not available in scripts", "sort a list of tuples (key, index)");
+    if (keyword("key"))
+      unsupported(where, "sorted() with a key is not available in scripts",
+                  "sort a list of tuples (key, index)");
     GivenList typed = args;
     typed[0].term = Term(to_list(arg(0), where));
     return Term(call_host("sorted", nullptr, typed, where));
   }
   if (name == "super") {
-    const auto self = env_.find(entry_.ast->parameters.empty() ? "" : entry_.ast->parameters[0].name);
+    const auto self =
+        env_.find(entry_.ast->parameters.empty() ? "" : entry_.ast->parameters[0].name);
     if (self == env_.end() || !entry_.self) fail(where, "super() stands only in methods");
     Term t;
     t.kind = Term::Kind::kSuper;
@@ -297,9 +354,12 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
     Value* list = to_list(arg(0), where);
     const TypePtr element = type(list)->element();
     if (Unknowns::is_unknown(element)) unknowns_.equate(element, Type::future(unknowns_.fresh()));
-    if (!unknowns_.resolve(element)->is(TypeKind::kFuture)) fail(where, cat("wait_all() needs a list of Futures but got '", name_of(type(list)), "'"));
+    if (!unknowns_.resolve(element)->is(TypeKind::kFuture))
+      fail(where, cat("wait_all() needs a list of Futures but got '", name_of(type(list)), "'"));
     Value* out = b_.list(unknowns_.resolve(element)->element(), {});
-    for_each(iterable(Term(list), where), {}, where, [&](const Term& item) { host("append", {out, wait(item, where)}, where); });
+    for_each(iterable(Term(list), where), {}, where, [&](const Term& item) {
+      host("append", {out, wait(item, where)}, where);
+    });
     return Term(out);
   }
   if (name == "futures.collect_all") {
@@ -308,12 +368,14 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
   }
   if (name == "jit.is_scripting") return Term(boolean(true));
   if (name == "jit.is_tracing" || name == "false") return Term(boolean(false));
-  if (name == "jit.fork" || name == "jit.annotate" || name == "isinstance" || name == "getattr" || name == "hasattr")
+  if (name == "jit.fork" || name == "jit.annotate" || name == "isinstance" || name == "getattr" ||
+      name == "hasattr")
     fail(where, cat("'", name, "' has to be called by its name"));
   if (name == "torch.tensor") {
     // Data may be a number, a tensor or nested lists of numbers.
     GivenList typed = args;
-    std::erase_if(typed, [](const Given& g) { return g.keyword == "device" || g.keyword == "pin_memory"; });
+    std::erase_if(
+        typed, [](const Given& g) { return g.keyword == "device" || g.keyword == "pin_memory"; });
     const Given* grad = nullptr;
     for (const Given& g : typed)
       if (g.keyword == "requires_grad") grad = &g;
@@ -321,12 +383,17 @@ Term Emitter::builtin(const std::string& name, const GivenList& given, const Ran
     std::erase_if(typed, [](const Given& g) { return g.keyword == "requires_grad"; });
     if (typed.empty()) fail(where, "torch.tensor() needs its data");
     for (Given& g : typed) {
-      if (g.keyword.empty() || g.keyword == "data") g.term = Term(value(g.term.kind == Term::Kind::kTuple ? Term(to_list(g.term, where)) : g.term, g.range));
+      if (g.keyword.empty() || g.keyword == "data")
+        g.term = Term(value(
+            g.term.kind == Term::Kind::kTuple ? Term(to_list(g.term, where)) : g.term, g.range));
       if (g.keyword == "data") g.keyword.clear();
     }
     for (Given& g : typed)
-      if (g.keyword == "dtype" && g.term.kind == Term::Kind::kNamed && g.term.named.kind == Named::Kind::kBuiltin)
-        g.term = Term(constant(IValue(g.term.named.name == "float" ? default_dtype() : g.term.named.name == "int" ? DType::kInt64 : DType::kBool)));
+      if (g.keyword == "dtype" && g.term.kind == Term::Kind::kNamed &&
+          g.term.named.kind == Named::Kind::kBuiltin)
+        g.term = Term(constant(IValue(g.term.named.name == "float" ? default_dtype()
+                                      : g.term.named.name == "int" ? DType::kInt64
+                                                                   : DType::kBool)));
     Value* made = call_host("tensor", nullptr, typed, where);
     if (wants_grad) made = op("requires_grad_", {made, wants_grad}, where);
     return Term(made);

@@ -10,10 +10,11 @@ namespace prong::script {
 namespace {
 
 constexpr std::string_view kPython[] = {
-    "len",  "range", "enumerate", "zip",  "reversed", "iter",  "int",   "float",      "bool",    "str",     "repr",
-    "list", "tuple", "dict",      "set",  "print",    "min",   "max",   "abs",        "sum",     "any",     "all",
-    "sorted", "super", "isinstance", "getattr", "hasattr", "round", "divmod", "pow",  "ord",     "chr",     "hex",
-    "oct",  "bin",   "hash",      "id",   "format",   "frozenset"};
+    "len",        "range",   "enumerate", "zip",   "reversed", "iter",   "int",      "float",
+    "bool",       "str",     "repr",      "list",  "tuple",    "dict",   "set",      "print",
+    "min",        "max",     "abs",       "sum",   "any",      "all",    "sorted",   "super",
+    "isinstance", "getattr", "hasattr",   "round", "divmod",   "pow",    "ord",      "chr",
+    "hex",        "oct",     "bin",       "hash",  "id",       "format", "frozenset"};
 
 constexpr std::pair<std::string_view, std::string_view> kTorch[] = {
     {"jit.fork", "jit.fork"},
@@ -42,8 +43,9 @@ constexpr std::pair<std::string_view, std::string_view> kTorch[] = {
 };
 
 constexpr std::string_view kExceptions[] = {
-    "Exception",    "RuntimeError", "ValueError", "TypeError",         "KeyError",           "IndexError",
-    "AttributeError", "AssertionError", "NotImplementedError", "ZeroDivisionError", "OverflowError", "StopIteration"};
+    "Exception",     "RuntimeError",   "ValueError",     "TypeError",           "KeyError",
+    "IndexError",    "AttributeError", "AssertionError", "NotImplementedError", "ZeroDivisionError",
+    "OverflowError", "StopIteration"};
 
 }  // namespace
 

@@ -31,10 +31,13 @@ std::recursive_mutex& compile_lock() {
 Ref<Function> compile(FunctionEntry& entry) {
   std::lock_guard guard(compile_lock());
   switch (entry.state) {
-    case FunctionEntry::State::kDone:
-    case FunctionEntry::State::kActive: return entry.function;
-    case FunctionEntry::State::kFailed: throw Error(ErrorKind::kRuntime, entry.failure);
-    case FunctionEntry::State::kPending: break;
+  case FunctionEntry::State::kDone:
+  case FunctionEntry::State::kActive:
+    return entry.function;
+  case FunctionEntry::State::kFailed:
+    throw Error(ErrorKind::kRuntime, entry.failure);
+  case FunctionEntry::State::kPending:
+    break;
   }
   FunctionScope scope(entry.name);
   try {
@@ -47,7 +50,9 @@ Ref<Function> compile(FunctionEntry& entry) {
   } catch (const NeedsUnrolling& need) {
     entry.state = FunctionEntry::State::kFailed;
     try {
-      unsupported(need.range, "a module list whose items are of different classes needs an index that is known when the function is compiled",
+      unsupported(need.range,
+                  "a module list whose items are of different classes needs an index that is known "
+                  "when the function is compiled",
                   "loop over range(len(self.layers)) or over the list itself");
     } catch (const Error& error) {
       entry.failure = error.message();

@@ -1,4 +1,5 @@
-// The entry of the script front end: functions and methods from source text to graphs. Called by api and bindings.
+// The entry of the script front end: functions and methods from source text to graphs. Called by
+// api and bindings.
 #pragma once
 
 #include <mutex>
@@ -9,11 +10,12 @@
 
 namespace prong::script {
 
-// Compiles the entry if that has not been done, and what it calls. Passes run over the graph at its first call.
-// A function that is being compiled further up gives its declaration (recursion).
+// Compiles the entry if that has not been done, and what it calls. Passes run over the graph at its
+// first call. A function that is being compiled further up gives its declaration (recursion).
 Ref<Function> compile(FunctionEntry& entry);
 
-// All compilations of the process take this lock; Python callers give the GIL up before they wait for it.
+// All compilations of the process take this lock; Python callers give the GIL up before they wait
+// for it.
 std::recursive_mutex& compile_lock();
 
 // Classes by their type. An unknown type has no entry (loaded modules): null.

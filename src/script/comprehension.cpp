@@ -3,14 +3,16 @@
 
 namespace prong::script {
 
-void Emitter::for_each(const IterablePtr& over, const std::set<std::string>& assigned, const Range& where,
-                       const std::function<void(const Term& item)>& body) {
+void Emitter::for_each(const IterablePtr& over, const std::set<std::string>& assigned,
+                       const Range& where, const std::function<void(const Term& item)>& body) {
   const std::optional<int64_t> known = over->known_length();
   const auto write_out = [&](int64_t n) {
     for (int64_t i = 0; i < n; ++i) body(over->item(*this, integer(i)));
   };
   if (over->must_unroll()) {
-    if (!known) unsupported(where, "this goes over things of different types, whose number is not known", "go over one list at a time");
+    if (!known)
+      unsupported(where, "this goes over things of different types, whose number is not known",
+                  "go over one list at a time");
     return write_out(*known);
   }
   const Environment before = env_;
@@ -22,8 +24,11 @@ void Emitter::for_each(const IterablePtr& over, const std::set<std::string>& ass
     b_.move_to_end(node->body());
     body(over->item(*this, node->body()->parameter(0)));
     for (const std::string& name : assigned)
-      if (before.count(name) && env_.count(name) && env_.at(name).term.value != before.at(name).term.value)
-        unsupported(where, cat("':=' of '", name, "' inside a comprehension is not available in scripts"), "write a for loop");
+      if (before.count(name) && env_.count(name) &&
+          env_.at(name).term.value != before.at(name).term.value)
+        unsupported(where,
+                    cat("':=' of '", name, "' inside a comprehension is not available in scripts"),
+                    "write a for loop");
     b_.yield({boolean(true)});
     b_.move_to_end(block);
     env_ = before;
@@ -74,7 +79,8 @@ void Emitter::run_clauses(const Expr& e, size_t i, const std::function<void()>& 
 Term Emitter::comprehension(const Expr& e, const TypePtr& hint) {
   const TypePtr wanted = hint ? without_none(unknowns_.resolve(hint)) : TypePtr();
   if (e.kind == ExprKind::kSetComp)
-    unsupported(e.range, "sets are not available in scripts", "use a list, or a dict with the items as keys");
+    unsupported(e.range, "sets are not available in scripts",
+                "use a list, or a dict with the items as keys");
   if (e.kind == ExprKind::kDictComp) {
     const bool fits = wanted && wanted->is(TypeKind::kDict);
     const TypePtr key = fits ? wanted->elements()[0] : unknowns_.fresh();
@@ -91,7 +97,8 @@ Term Emitter::comprehension(const Expr& e, const TypePtr& hint) {
     });
     return Term(dict);
   }
-  const TypePtr element = wanted && wanted->is(TypeKind::kList) ? wanted->element() : unknowns_.fresh();
+  const TypePtr element =
+      wanted && wanted->is(TypeKind::kList) ? wanted->element() : unknowns_.fresh();
   at(e.range);
   Value* list = b_.list(element, {});
   run_clauses(e, 0, [&] {

@@ -1,4 +1,5 @@
-// Conditions: truth of a value, what "is None" and isinstance tell of a variable, short-circuit and/or.
+// Conditions: truth of a value, what "is None" and isinstance tell of a variable, short-circuit
+// and/or.
 #include "script/emitter.h"
 
 namespace prong::script {
@@ -36,39 +37,49 @@ Condition Emitter::truth(const Term& t, const Range& where) {
   Value* v = value(t, where);
   const TypePtr ty = type(v);
   Condition c;
-  if (const IValue* k = v->constant(); k && (k->is_bool() || k->is_number() || k->is_none() || k->is_string())) {
-    const bool b = k->is_none() ? false : k->is_string() ? !k->to_string().empty() : k->to_double() != 0;
+  if (const IValue* k = v->constant();
+      k && (k->is_bool() || k->is_number() || k->is_none() || k->is_string())) {
+    const bool b = k->is_none()     ? false
+                   : k->is_string() ? !k->to_string().empty()
+                                    : k->to_double() != 0;
     return decided(b, boolean(b));
   }
   switch (ty->kind()) {
-    case TypeKind::kBool: c.value = v; return c;
-    case TypeKind::kNone: return decided(false, boolean(false));
-    case TypeKind::kOptional: {
-      Value* present = host("is_not", {v, b_.none()}, where);
-      c.value = if_value(
-          present,
-          [&] {
-            const Condition inner = truth(Term(cast(v, ty->element())), where);
-            return inner.value;
-          },
-          [&] { return boolean(false); }, where, "the condition");
-      return c;
-    }
-    case TypeKind::kClass: {
-      if (has_attribute(Term(v), "__bool__", where))
-        return truth(apply(attribute(Term(v), "__bool__", where), {}, where), where);
-      if (has_attribute(Term(v), "__len__", where))
-        return truth(apply(attribute(Term(v), "__len__", where), {}, where), where);
-      return decided(true, boolean(true));
-    }
-    case TypeKind::kTuple: {
-      const bool b = !ty->elements().empty();
-      return decided(b, boolean(b));
-    }
-    case TypeKind::kFuture: return decided(true, boolean(true));
-    case TypeKind::kList:
-    case TypeKind::kDict: c.value = host("gt", {host("len", {v}, where), integer(0)}, where); return c;
-    default: break;
+  case TypeKind::kBool:
+    c.value = v;
+    return c;
+  case TypeKind::kNone:
+    return decided(false, boolean(false));
+  case TypeKind::kOptional: {
+    Value* present = host("is_not", {v, b_.none()}, where);
+    c.value = if_value(
+        present,
+        [&] {
+          const Condition inner = truth(Term(cast(v, ty->element())), where);
+          return inner.value;
+        },
+        [&] { return boolean(false); }, where, "the condition");
+    return c;
+  }
+  case TypeKind::kClass: {
+    if (has_attribute(Term(v), "__bool__", where))
+      return truth(apply(attribute(Term(v), "__bool__", where), {}, where), where);
+    if (has_attribute(Term(v), "__len__", where))
+      return truth(apply(attribute(Term(v), "__len__", where), {}, where), where);
+    return decided(true, boolean(true));
+  }
+  case TypeKind::kTuple: {
+    const bool b = !ty->elements().empty();
+    return decided(b, boolean(b));
+  }
+  case TypeKind::kFuture:
+    return decided(true, boolean(true));
+  case TypeKind::kList:
+  case TypeKind::kDict:
+    c.value = host("gt", {host("len", {v}, where), integer(0)}, where);
+    return c;
+  default:
+    break;
   }
   Value* as_bool = nullptr;
   if (!try_host("bool", {v}, where, &as_bool))
@@ -81,7 +92,8 @@ Condition Emitter::truth(const Term& t, const Range& where) {
 Condition Emitter::is_none(const Expr& subject, const Term& t, bool negate, const Range& where) {
   Condition c;
   if (!t.is_value()) {
-    const bool none = t.kind == Term::Kind::kNamed && t.named.kind == Named::Kind::kConstant && t.named.value.is_none();
+    const bool none = t.kind == Term::Kind::kNamed && t.named.kind == Named::Kind::kConstant &&
+                      t.named.value.is_none();
     return decided(none != negate, boolean(none != negate));
   }
   const TypePtr ty = type(t.value);
@@ -97,26 +109,30 @@ Condition Emitter::is_none(const Expr& subject, const Term& t, bool negate, cons
   return c;
 }
 
-Condition Emitter::isinstance(const Term& subject, const std::string& key, const std::vector<TypePtr>& types,
-                              const Range& where) {
+Condition Emitter::isinstance(const Term& subject, const std::string& key,
+                              const std::vector<TypePtr>& types, const Range& where) {
   Value* v = value(subject, where);
   const TypePtr ty = type(v);
   const auto fits_one = [&](const TypePtr& t) {
     for (const TypePtr& want : types)
-      if (is_subtype(t, want) && !(want->is(TypeKind::kOptional) && !t->is(TypeKind::kOptional) && false)) return true;
+      if (is_subtype(t, want) &&
+          !(want->is(TypeKind::kOptional) && !t->is(TypeKind::kOptional) && false))
+        return true;
     // As in Python, a bool is an int.
     if (t->is(TypeKind::kBool))
       for (const TypePtr& want : types)
         if (want->is(TypeKind::kInt)) return true;
     return false;
   };
-  const bool open = ty->is(TypeKind::kAny) || ty->is(TypeKind::kOptional) || ty->is(TypeKind::kNumber) ||
-                    ty->is(TypeKind::kClass) || Unknowns::is_unknown(ty);
+  const bool open = ty->is(TypeKind::kAny) || ty->is(TypeKind::kOptional) ||
+                    ty->is(TypeKind::kNumber) || ty->is(TypeKind::kClass) ||
+                    Unknowns::is_unknown(ty);
   if (fits_one(ty)) return decided(true, boolean(true));
   if (!open) return decided(false, boolean(false));
   if (ty->is(TypeKind::kOptional)) {
     const bool element = fits_one(ty->element()), none = fits_one(Type::none());
-    if (!element && !none && !ty->element()->is(TypeKind::kNumber)) return decided(false, boolean(false));
+    if (!element && !none && !ty->element()->is(TypeKind::kNumber))
+      return decided(false, boolean(false));
   }
   Condition c;
   at(where);
@@ -167,21 +183,26 @@ Condition Emitter::condition(const Expr& e) {
       };
       const auto left = [&] { return boolean(!is_and); };
       Condition both;
-      if (is_and) both.value = if_value(first.value, right, left, e.range, "and");
-      else both.value = if_value(first.value, left, right, e.range, "or");
+      if (is_and)
+        both.value = if_value(first.value, right, left, e.range, "and");
+      else
+        both.value = if_value(first.value, left, right, e.range, "or");
       env_ = before;
       // Both held (and), or both failed (or).
       Facts all = is_and ? first.if_true : first.if_false;
       const Facts& more = is_and ? rest.if_true : rest.if_false;
       all.insert(all.end(), more.begin(), more.end());
       (is_and ? both.if_true : both.if_false) = std::move(all);
-      if (rest.known && *rest.known == is_and) (is_and ? both.if_false : both.if_true) = is_and ? first.if_false : first.if_true;
+      if (rest.known && *rest.known == is_and)
+        (is_and ? both.if_false : both.if_true) = is_and ? first.if_false : first.if_true;
       return both;
     };
     return combine(combine, 0);
   }
-  if (e.kind == ExprKind::kCompare && e.operators.size() == 1 && (e.operators[0] == "is" || e.operators[0] == "is not")) {
-    const bool right_none = e.items[1]->kind == ExprKind::kNone, left_none = e.items[0]->kind == ExprKind::kNone;
+  if (e.kind == ExprKind::kCompare && e.operators.size() == 1 &&
+      (e.operators[0] == "is" || e.operators[0] == "is not")) {
+    const bool right_none = e.items[1]->kind == ExprKind::kNone,
+               left_none = e.items[0]->kind == ExprKind::kNone;
     if (right_none || left_none) {
       const Expr& subject = *e.items[right_none ? 0 : 1];
       const Term t = expr(subject);
@@ -191,7 +212,8 @@ Condition Emitter::condition(const Expr& e) {
   if (e.kind == ExprKind::kCall && e.arguments.size() == 2) {
     const Expr& callee = *e.items[0];
     const std::string called = dotted_name(callee);
-    if (called == "isinstance" || called == "torch.jit.isinstance" || called.ends_with("jit.isinstance")) {
+    if (called == "isinstance" || called == "torch.jit.isinstance" ||
+        called.ends_with("jit.isinstance")) {
       const Term f = expr(callee);
       if (f.kind == Term::Kind::kNamed && f.named.kind == Named::Kind::kBuiltin &&
           (f.named.name == "isinstance" || f.named.name == "jit.isinstance")) {
@@ -199,7 +221,8 @@ Condition Emitter::condition(const Expr& e) {
         const Expr& wanted = *e.arguments[1].value;
         if (wanted.kind == ExprKind::kTuple)
           for (const ExprPtr& w : wanted.items) types.push_back(type_expr(*w));
-        else types.push_back(type_expr(wanted));
+        else
+          types.push_back(type_expr(wanted));
         const Expr& subject = *e.arguments[0].value;
         return isinstance(expr(subject), fact_key(subject), types, e.range);
       }

@@ -1,5 +1,6 @@
-// Emitter: checks one function and writes its graph, in one walk over the syntax tree. Its members are defined by
-// construct: function.cpp, statement.cpp, branch.cpp, loop.cpp, ... Used by compiler.cpp only.
+// Emitter: checks one function and writes its graph, in one walk over the syntax tree. Its members
+// are defined by construct: function.cpp, statement.cpp, branch.cpp, loop.cpp, ... Used by
+// compiler.cpp only.
 #pragma once
 
 #include <set>
@@ -27,15 +28,16 @@ class Emitter {
   TypePtr type(const Value* v) const { return unknowns_.resolve(v->type()); }
   Unknowns& unknowns() { return unknowns_; }
   Value* constant(IValue v);
-  Value* constant_of(const IValue& v, const TypePtr& type, const Range& at);  // lists and dicts are made anew
+  Value* constant_of(const IValue& v, const TypePtr& type,
+                     const Range& at);  // lists and dicts are made anew
   Value* integer(int64_t i) { return constant(IValue(i)); }
   Value* boolean(bool b) { return constant(IValue(b)); }
   Value* text(std::string s) { return constant(IValue(std::move(s))); }
   Value* uninitialized(const TypePtr& type) { return b_.uninitialized(type); }
   // Makes a value of a term; fails where it has none (a function, a Python module).
   Value* value(const Term& t, const Range& at, const TypePtr& hint = {});
-  // Null where it does not fit. Converts int to float, a tuple to a list, and so on; `loose` also numbers to
-  // tensors and zero-dim tensors to numbers, as op arguments allow.
+  // Null where it does not fit. Converts int to float, a tuple to a list, and so on; `loose` also
+  // numbers to tensors and zero-dim tensors to numbers, as op arguments allow.
   Value* convert(Value* v, const TypePtr& to, bool loose = false);
   Value* expect(Value* v, const TypePtr& to, const Range& at, std::string_view what);
   Value* cast(Value* v, const TypePtr& to);  // unchecked_cast, unless it has that type already
@@ -59,14 +61,16 @@ class Emitter {
   Value* binary(const std::string& op, const Term& left, const Term& right, const Range& at);
   Value* unary(const std::string& op, Value* v, const Range& at);
   Value* compare(const std::string& op, const Term& left, const Term& right, const Range& at);
-  bool augment_in_place(const std::string& op, Value* left, Value* right, const Range& at, Value** result);
+  bool augment_in_place(const std::string& op, Value* left, Value* right, const Range& at,
+                        Value** result);
 
   // ── condition.cpp ──
   Condition condition(const Expr& e);
   Condition truth(const Term& t, const Range& at);
   void learn(const Facts& facts);
   Condition is_none(const Expr& subject, const Term& t, bool negate, const Range& at);
-  Condition isinstance(const Term& subject, const std::string& key, const std::vector<TypePtr>& types, const Range& at);
+  Condition isinstance(const Term& subject, const std::string& key,
+                       const std::vector<TypePtr>& types, const Range& at);
   static std::string fact_key(const Expr& e);
 
   // ── call.cpp ──
@@ -75,8 +79,8 @@ class Emitter {
   Term apply(const Term& callee, const GivenList& args, const Range& at, const TypePtr& hint = {});
   Term apply_named(const Named& n, const GivenList& args, const Range& at, const TypePtr& hint);
   Value* call_function(Function& f, Value* self, const GivenList& args, const Range& at);
-  std::vector<Value*> bind(const std::string& callee, const Schema& s, Value* self, const GivenList& args,
-                           const Range& at, bool loose);
+  std::vector<Value*> bind(const std::string& callee, const Schema& s, Value* self,
+                           const GivenList& args, const Range& at, bool loose);
   Term instantiate(const Named& cls, const GivenList& args, const Range& at);
   Term make_named_tuple(const Named& n, const GivenList& args, const Range& at);
   Ref<Function> function_of(const Named& n, const Range& at);
@@ -84,11 +88,14 @@ class Emitter {
   // ── op_call.cpp ──
   Value* call_op(const std::string& base, Value* self, const GivenList& args, const Range& at);
   Value* call_host(const std::string& base, Value* self, const GivenList& args, const Range& at);
-  bool try_host(const std::string& base, const std::vector<Value*>& args, const Range& at, Value** result);
-  Value* emit_host(const HostOp& op, std::vector<Value*> args, const Range& at, SchemaBindings bindings);
+  bool try_host(const std::string& base, const std::vector<Value*>& args, const Range& at,
+                Value** result);
+  Value* emit_host(const HostOp& op, std::vector<Value*> args, const Range& at,
+                   SchemaBindings bindings);
 
   // ── builtin.cpp ──
-  Term builtin(const std::string& name, const GivenList& args, const Range& at, const TypePtr& hint);
+  Term builtin(const std::string& name, const GivenList& args, const Range& at,
+               const TypePtr& hint);
   // Builtins that read their arguments as written (isinstance, annotate, fork, getattr).
   bool special_call(const Named& n, const Expr& e, const TypePtr& hint, Term* result);
   Value* length_of(const Term& t, const Range& at);
@@ -97,7 +104,8 @@ class Emitter {
   // ── fork.cpp ──
   Term fork(const Term& callee, const GivenList& args, const Range& at);
   Value* wait(const Term& t, const Range& at);
-  bool future_method(Value* self, const std::string& name, const GivenList& args, const Range& at, Term* result);
+  bool future_method(Value* self, const std::string& name, const GivenList& args, const Range& at,
+                     Term* result);
 
   // ── attribute.cpp ──
   Term attribute(const Term& t, const std::string& name, const Range& at);
@@ -121,7 +129,8 @@ class Emitter {
   // ── comprehension.cpp ──
   Term comprehension(const Expr& e, const TypePtr& hint);
   void run_clauses(const Expr& e, size_t i, const std::function<void()>& innermost);
-  // Runs `body` for each item; no break or return in it. Variables that `assigned` names are carried.
+  // Runs `body` for each item; no break or return in it. Variables that `assigned` names are
+  // carried.
   void for_each(const IterablePtr& over, const std::set<std::string>& assigned, const Range& at,
                 const std::function<void(const Term& item)>& body);
 
@@ -155,8 +164,8 @@ class Emitter {
   };
   // An if node whose two blocks are filled by the callables; joins the environments.
   Flow if_statement(const Stmt& s, const Suite& rest, size_t from, bool* took_rest);
-  Value* if_value(Value* condition, const std::function<Value*()>& then, const std::function<Value*()>& otherwise,
-                  const Range& at, std::string_view what);
+  Value* if_value(Value* condition, const std::function<Value*()>& then,
+                  const std::function<Value*()>& otherwise, const Range& at, std::string_view what);
   void enter(Branch& b);
   void leave(Branch& b);
   void merge(Node* node, Branch& a, Branch& b, const Range& at);

@@ -11,7 +11,8 @@ Term Emitter::fork(const Term& callee, const GivenList& args, const Range& where
   Term target = callee;
   if (target.is_value() && type(target.value)->is(TypeKind::kClass)) {
     const auto& cls = static_cast<const ClassType&>(*type(target.value)->class_info());
-    target = object_attribute(target.value, cls.kind == ClassType::Kind::kClass ? "__call__" : "forward", where);
+    target = object_attribute(target.value,
+                              cls.kind == ClassType::Kind::kClass ? "__call__" : "forward", where);
   } else if (target.kind == Term::Kind::kNamed && target.named.kind == Named::Kind::kObject) {
     target = object_attribute(value(target, where), "forward", where);
   }
@@ -28,11 +29,16 @@ Term Emitter::fork(const Term& callee, const GivenList& args, const Range& where
     auto& cls = static_cast<ClassType&>(*type(target.value)->class_info());
     Function* declared = cls.find_method(target.name);
     PRONG_ASSERT(declared, "an interface method without a signature");
-    std::vector<Value*> inputs = bind(target.name, declared->schema(), target.value, args, where, false);
-    return Term(b_.fork_method(target.value, target.name, std::span<Value* const>(inputs).subspan(1), declared->schema().results[0]));
+    std::vector<Value*> inputs =
+        bind(target.name, declared->schema(), target.value, args, where, false);
+    return Term(b_.fork_method(target.value, target.name,
+                               std::span<Value* const>(inputs).subspan(1),
+                               declared->schema().results[0]));
   }
   if (target.is_value()) {
-    fail(where, cat("cannot call a value of type '", name_of(type(target.value)), "': torch.jit.fork needs something that can be called"),
+    fail(where,
+         cat("cannot call a value of type '", name_of(type(target.value)),
+             "': torch.jit.fork needs something that can be called"),
          "give the function first and its arguments after it: torch.jit.fork(f, x)");
   }
   // Anything else is called inside a block of its own: ops, tensor methods, builtins, classes.
@@ -40,11 +46,13 @@ Term Emitter::fork(const Term& callee, const GivenList& args, const Range& where
   const auto capture = [&](const Term& t, auto&& again) -> void {
     if (t.kind == Term::Kind::kTuple)
       for (const Term& item : t.items) again(item, again);
-    else if (t.is_value()) inputs.push_back(t.value);
+    else if (t.is_value())
+      inputs.push_back(t.value);
   };
   GivenList evaluated = args;
   for (Given& g : evaluated) {
-    if (g.term.kind == Term::Kind::kGenerator || g.term.kind == Term::Kind::kIterable) g.term = Term(value(g.term, g.range));
+    if (g.term.kind == Term::Kind::kGenerator || g.term.kind == Term::Kind::kIterable)
+      g.term = Term(value(g.term, g.range));
     capture(g.term, capture);
   }
   if (target.value) inputs.push_back(target.value);
@@ -59,9 +67,10 @@ Term Emitter::fork(const Term& callee, const GivenList& args, const Range& where
       // Constants stay known inside.
       Value* given = t.value;
       Value* parameter = node->body()->parameter(next++);
-      t.value = given->constant() && !given->constant()->is_object() && !given->constant()->is_tensor()
-                    ? b_.constant(*given->constant(), given->type())
-                    : parameter;
+      t.value =
+          given->constant() && !given->constant()->is_object() && !given->constant()->is_tensor()
+              ? b_.constant(*given->constant(), given->type())
+              : parameter;
     }
   };
   for (Given& g : evaluated) replace(g.term, replace);
@@ -77,17 +86,21 @@ Value* Emitter::wait(const Term& t, const Range& where) {
   Value* v = value(t, where);
   const TypePtr ty = type(v);
   if (ty->is(TypeKind::kOptional) && ty->element()->is(TypeKind::kFuture))
-    fail(where, cat("cannot wait for a value of type '", name_of(ty), "': it may be None, not a Future"), "test it with 'is not None' first");
+    fail(where,
+         cat("cannot wait for a value of type '", name_of(ty), "': it may be None, not a Future"),
+         "test it with 'is not None' first");
   if (Unknowns::is_unknown(ty)) unknowns_.equate(ty, Type::future(unknowns_.fresh()));
   if (!type(v)->is(TypeKind::kFuture))
-    fail(where, cat("wait() needs a Future but got a value of type '", name_of(ty), "'"), "wait for what torch.jit.fork gave");
+    fail(where, cat("wait() needs a Future but got a value of type '", name_of(ty), "'"),
+         "wait for what torch.jit.fork gave");
   at(where);
   Value* result = b_.wait(v);
   result->set_type(type(v)->element());
   return result;
 }
 
-bool Emitter::future_method(Value* self, const std::string& name, const GivenList& args, const Range& where, Term* result) {
+bool Emitter::future_method(Value* self, const std::string& name, const GivenList& args,
+                            const Range& where, Term* result) {
   if (name == "wait" && args.empty()) {
     *result = Term(wait(Term(self), where));
     return true;
@@ -107,7 +120,8 @@ bool Emitter::future_method(Value* self, const std::string& name, const GivenLis
     *result = fork(f, {{{}, Term(self), where}}, where);
     return true;
   }
-  fail(where, cat("futures in scripts have no '", name, "'"), "they have wait, value, done and then");
+  fail(where, cat("futures in scripts have no '", name, "'"),
+       "they have wait, value, done and then");
 }
 
 }  // namespace prong::script

@@ -27,8 +27,10 @@ Value* Emitter::f_string(const Expr& e) {
       }
       if (spec.starts_with(":")) spec.erase(0, 1);
       Value* v = repr ? host("repr", {value(t, part->range)}, part->range) : nullptr;
-      if (spec.empty()) piece = v ? v : to_text(t, part->range);
-      else piece = host("format", {v ? v : value(t, part->range), text(spec)}, part->range);
+      if (spec.empty())
+        piece = v ? v : to_text(t, part->range);
+      else
+        piece = host("format", {v ? v : value(t, part->range), text(spec)}, part->range);
     }
     out = out ? host("add", {out, piece}, e.range) : piece;
   }

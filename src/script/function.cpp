@@ -25,7 +25,8 @@ TypePtr type_of_default(const IValue& v) {
 
 }  // namespace
 
-Emitter::Emitter(FunctionEntry& entry) : entry_(entry), graph_(std::make_unique<Graph>()), b_(*graph_) {}
+Emitter::Emitter(FunctionEntry& entry)
+    : entry_(entry), graph_(std::make_unique<Graph>()), b_(*graph_) {}
 
 Schema Emitter::signature_of(FunctionEntry& entry) {
   const FunctionDef& f = *entry.ast;
@@ -34,18 +35,24 @@ Schema Emitter::signature_of(FunctionEntry& entry) {
   for (size_t i = 0; i < f.parameters.size(); ++i) {
     const Parameter& p = f.parameters[i];
     if (p.is_star || p.is_double_star)
-      unsupported(p.range, cat("'", p.is_star ? "*" : "**", p.name, "': functions with a variable number of arguments are not available in scripts"),
-                  "name each parameter, or take a List");
+      unsupported(
+          p.range,
+          cat("'", p.is_star ? "*" : "**", p.name,
+              "': functions with a variable number of arguments are not available in scripts"),
+          "name each parameter, or take a List");
     Argument a;
     a.name = p.name;
     a.is_keyword_only = p.is_keyword_only;
     const bool is_self = i == 0 && entry.self;
-    if (is_self) a.type = entry.self;
-    else if (p.annotation) a.type = annotation_type(entry, *p.annotation);
+    if (is_self)
+      a.type = entry.self;
+    else if (p.annotation)
+      a.type = annotation_type(entry, *p.annotation);
     if (p.default_value) {
       a.has_default = true;
       try {
-        a.default_value = entry.resolver->default_value(p.name, std::string(p.default_value->range.text()), a.type);
+        a.default_value = entry.resolver->default_value(
+            p.name, std::string(p.default_value->range.text()), a.type);
       } catch (const Error& error) {
         fail(p.default_value->range, error.message());
       }
@@ -64,7 +71,8 @@ void Emitter::run() {
   const FunctionDef& f = *entry_.ast;
   const Schema& schema = entry_.function->schema();
   if (entry_.has_declared_result) result_ = schema.results[0];
-  for (const Argument& a : schema.arguments) env_[a.name].term = Term(graph_->add_input(a.type, a.name));
+  for (const Argument& a : schema.arguments)
+    env_[a.name].term = Term(graph_->add_input(a.type, a.name));
   for (size_t i = 0; i < f.parameters.size(); ++i)
     if (f.parameters[i].annotation) env_[f.parameters[i].name].declared = schema.arguments[i].type;
 
@@ -85,8 +93,10 @@ void Emitter::run() {
     const auto found = env_.find("$result");
     PRONG_ASSERT(found != env_.end(), "no result of ", entry_.name);
     result = value(found->second.term, f.range);
-    if (entry_.has_declared_result) result = expect(result, result_, f.range, "the result");
-    else result_ = type(result);
+    if (entry_.has_declared_result)
+      result = expect(result, result_, f.range, "the result");
+    else
+      result_ = type(result);
   }
   b_.yield({result});
   settle_types();
@@ -103,7 +113,8 @@ void Emitter::note_result(const TypePtr& t, const Range& where) {
   } else {
     const TypePtr both = join(unknowns_, result_, t);
     if (!both)
-      fail(where, cat("the function returned '", name_of(result_), "' before and '", name_of(t), "' here"),
+      fail(where,
+           cat("the function returned '", name_of(result_), "' before and '", name_of(t), "' here"),
            "return one type, or annotate the result");
     result_ = both;
   }

@@ -1,5 +1,5 @@
-// What for loops and comprehensions can go over: lists, tensors, ranges, dicts, tuples, module lists, and enumerate,
-// zip and reversed of them.
+// What for loops and comprehensions can go over: lists, tensors, ranges, dicts, tuples, module
+// lists, and enumerate, zip and reversed of them.
 #include "script/iterable.h"
 
 namespace prong::script {
@@ -17,13 +17,17 @@ struct TensorItems final : Iterable {
   Value* tensor;
   explicit TensorItems(Value* t) : tensor(t) {}
   Value* length(Emitter& e) const override { return e.host("len", {tensor}, {}); }
-  Term item(Emitter& e, Value* i) const override { return Term(e.op("select", {tensor, e.integer(0), i}, {})); }
+  Term item(Emitter& e, Value* i) const override {
+    return Term(e.op("select", {tensor, e.integer(0), i}, {}));
+  }
 };
 
 // Known item by item while compiling.
 struct FixedItems final : Iterable {
   std::vector<Term> items;
-  std::optional<int64_t> known_length() const override { return static_cast<int64_t>(items.size()); }
+  std::optional<int64_t> known_length() const override {
+    return static_cast<int64_t>(items.size());
+  }
   Value* length(Emitter& e) const override { return e.integer(static_cast<int64_t>(items.size())); }
   Term item(Emitter& e, Value* i) const override {
     const auto n = e.known_int(Term(i));
@@ -49,7 +53,8 @@ std::optional<int64_t> RangeItems::known_length() const {
 }
 
 Term RangeItems::item(Emitter& e, Value* i) const {
-  if (const auto n = e.known_int(Term(i)); n && start_known && step_known) return Term(e.integer(*start_known + *n * *step_known));
+  if (const auto n = e.known_int(Term(i)); n && start_known && step_known)
+    return Term(e.integer(*start_known + *n * *step_known));
   Value* scaled = step_known == 1 ? i : e.host("mul", {i, step}, {});
   return Term(start_known == 0 ? scaled : e.host("add", {start, scaled}, {}));
 }
@@ -144,29 +149,37 @@ IterablePtr Emitter::iterable(const Term& t, const Range& where) {
   Value* v = value(t, where);
   const TypePtr ty = type(v);
   switch (ty->kind()) {
-    case TypeKind::kList: return std::make_shared<ListItems>(v);
-    case TypeKind::kStr: return std::make_shared<ListItems>(v);
-    case TypeKind::kTensor: return std::make_shared<TensorItems>(v);
-    case TypeKind::kDict: return std::make_shared<ListItems>(host("keys", {v}, where));
-    case TypeKind::kTuple: {
-      std::vector<Term> items;
-      for (Value* item : b_.tuple_unpack(v)) items.emplace_back(item);
-      return fixed(std::move(items));
+  case TypeKind::kList:
+    return std::make_shared<ListItems>(v);
+  case TypeKind::kStr:
+    return std::make_shared<ListItems>(v);
+  case TypeKind::kTensor:
+    return std::make_shared<TensorItems>(v);
+  case TypeKind::kDict:
+    return std::make_shared<ListItems>(host("keys", {v}, where));
+  case TypeKind::kTuple: {
+    std::vector<Term> items;
+    for (Value* item : b_.tuple_unpack(v)) items.emplace_back(item);
+    return fixed(std::move(items));
+  }
+  case TypeKind::kClass: {
+    const auto& cls = static_cast<const ClassType&>(*ty->class_info());
+    const ClassEntry* entry = find_class(cls);
+    if (!entry || entry->container == ContainerKind::kNone) break;
+    std::vector<Term> items;
+    for (const std::string& key : entry->keys) {
+      if (entry->container == ContainerKind::kDict)
+        items.emplace_back(text(key));
+      else
+        items.push_back(object_attribute(v, key, where));
     }
-    case TypeKind::kClass: {
-      const auto& cls = static_cast<const ClassType&>(*ty->class_info());
-      const ClassEntry* entry = find_class(cls);
-      if (!entry || entry->container == ContainerKind::kNone) break;
-      std::vector<Term> items;
-      for (const std::string& key : entry->keys) {
-        if (entry->container == ContainerKind::kDict) items.emplace_back(text(key));
-        else items.push_back(object_attribute(v, key, where));
-      }
-      return fixed(std::move(items));
-    }
-    case TypeKind::kOptional:
-      fail(where, cat("cannot loop over a value of type '", name_of(ty), "'"), "test it with 'is not None' first");
-    default: break;
+    return fixed(std::move(items));
+  }
+  case TypeKind::kOptional:
+    fail(where, cat("cannot loop over a value of type '", name_of(ty), "'"),
+         "test it with 'is not None' first");
+  default:
+    break;
   }
   fail(where, cat("cannot loop over a value of type '", name_of(ty), "'"),
        "loops go over lists, tuples, dicts, tensors, strings, ranges and module lists");

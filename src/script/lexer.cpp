@@ -10,22 +10,25 @@ namespace prong::script {
 namespace {
 
 constexpr std::string_view kKeywords[] = {
-    "False", "None",   "True",  "and",    "as",   "assert", "async",  "await",    "break",
-    "class", "continue", "def", "del",    "elif", "else",   "except", "finally",  "for",
-    "from",  "global", "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
-    "or",    "pass",   "raise", "return", "try",  "while",  "with",   "yield"};
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
 
 // Longest first.
 constexpr std::string_view kOperators[] = {
-    "**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->",
-    "+=",  "-=",  "*=",  "/=",  "%=",  "@=", "&=", "|=", "^=", ":=", "+",  "-",  "*",  "/",
-    "%",   "@",   "&",   "|",   "^",   "~",  "<",  ">",  "(",  ")",  "[",  "]",  "{",  "}",
-    ",",   ":",   ".",   ";",   "=",   "!"};
+    "**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "<=", ">=", "==",
+    "!=",  "->",  "+=",  "-=",  "*=",  "/=", "%=", "@=", "&=", "|=", "^=", ":=",
+    "+",   "-",   "*",   "/",   "%",   "@",  "&",  "|",  "^",  "~",  "<",  ">",
+    "(",   ")",   "[",   "]",   "{",   "}",  ",",  ":",  ".",  ";",  "=",  "!"};
 
 bool is_name_start(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
 }
-bool is_name_char(char c) { return is_name_start(c) || std::isdigit(static_cast<unsigned char>(c)); }
+bool is_name_char(char c) {
+  return is_name_start(c) || std::isdigit(static_cast<unsigned char>(c));
+}
 
 void append_utf8(std::string& out, uint32_t c) {
   if (c < 0x80) {
@@ -54,7 +57,8 @@ class Lexer {
     if (!nested_) indentation();
     while (at_ < end_) next();
     if (!nested_) {
-      if (!out_.items.empty() && out_.items.back().kind != TokenKind::kNewline) push(TokenKind::kNewline, at_, "");
+      if (!out_.items.empty() && out_.items.back().kind != TokenKind::kNewline)
+        push(TokenKind::kNewline, at_, "");
       for (; indents_.size() > 1; indents_.pop_back()) push(TokenKind::kDedent, at_, "");
     }
     push(TokenKind::kEnd, at_, "");
@@ -107,12 +111,14 @@ class Lexer {
     const size_t from = at_++;
     if (depth_ > 0 || nested_) return;
     if (!out_.items.empty() && out_.items.back().kind != TokenKind::kNewline &&
-        out_.items.back().kind != TokenKind::kIndent && out_.items.back().kind != TokenKind::kDedent)
+        out_.items.back().kind != TokenKind::kIndent &&
+        out_.items.back().kind != TokenKind::kDedent)
       out_.items.push_back({TokenKind::kNewline, range(from, from), ""});
     indentation();
   }
 
-  // At the start of a line: compares its indentation with the open blocks; blank lines do not count.
+  // At the start of a line: compares its indentation with the open blocks; blank lines do not
+  // count.
   void indentation() {
     while (true) {
       const size_t line = at_;
@@ -145,7 +151,8 @@ class Lexer {
 
   bool string_prefix() const {
     size_t i = 0;
-    while (i < 3 && std::string_view("rRbBfFuU").find(peek(i)) != std::string_view::npos && peek(i)) ++i;
+    while (i < 3 && std::string_view("rRbBfFuU").find(peek(i)) != std::string_view::npos && peek(i))
+      ++i;
     return i < 3 && (peek(i) == '"' || peek(i) == '\'');
   }
 
@@ -157,14 +164,16 @@ class Lexer {
       raw |= p == 'r';
       format |= p == 'f';
       if (p == 'b')
-        unsupported(range(from, at_ + 1), "bytes literals are not available in scripts", "write a str");
+        unsupported(range(from, at_ + 1), "bytes literals are not available in scripts",
+                    "write a str");
     }
     const char quote = peek();
     const bool triple = peek(1) == quote && peek(2) == quote;
     at_ += triple ? 3 : 1;
     const size_t inner = at_;
     while (true) {
-      if (at_ >= end_ || (!triple && peek() == '\n')) fail(range(from, at_), "unterminated string literal");
+      if (at_ >= end_ || (!triple && peek() == '\n'))
+        fail(range(from, at_), "unterminated string literal");
       if (peek() == '\\') {
         at_ += 2;
         continue;
@@ -185,7 +194,8 @@ class Lexer {
     const size_t from = at_;
     while (at_ < end_ && is_name_char(text_[at_])) ++at_;
     std::string word(text_, from, at_ - from);
-    const bool keyword = std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
+    const bool keyword =
+        std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
     push(keyword ? TokenKind::kKeyword : TokenKind::kName, from, std::move(word));
   }
 
@@ -208,7 +218,8 @@ class Lexer {
         ++at_;
       }
       if (peek() == 'j' || peek() == 'J')
-        unsupported(range(from, at_ + 1), "complex numbers are not available in scripts", "use floats");
+        unsupported(range(from, at_ + 1), "complex numbers are not available in scripts",
+                    "use floats");
     }
     std::string digits(text_, from, at_ - from);
     std::erase(digits, '_');
@@ -255,32 +266,61 @@ std::string unescape(std::string_view s, const Range& range) {
       const std::string text(s.substr(from, n));
       char* end = nullptr;
       const long value = std::strtol(text.c_str(), &end, base);
-      if (text.empty() || *end) fail(range, cat("bad escape '\\", s.substr(i, n + 1), "' in a string"));
+      if (text.empty() || *end)
+        fail(range, cat("bad escape '\\", s.substr(i, n + 1), "' in a string"));
       return static_cast<uint32_t>(value);
     };
     switch (c) {
-      case '\n': break;
-      case 'n': out.push_back('\n'); break;
-      case 't': out.push_back('\t'); break;
-      case 'r': out.push_back('\r'); break;
-      case 'a': out.push_back('\a'); break;
-      case 'b': out.push_back('\b'); break;
-      case 'f': out.push_back('\f'); break;
-      case 'v': out.push_back('\v'); break;
-      case '\\': case '\'': case '"': out.push_back(c); break;
-      case 'x': append_utf8(out, digits(i + 1, 2, 16)); i += 2; break;
-      case 'u': append_utf8(out, digits(i + 1, 4, 16)); i += 4; break;
-      case 'U': append_utf8(out, digits(i + 1, 8, 16)); i += 8; break;
-      default:
-        if (c >= '0' && c <= '7') {
-          size_t n = 1;
-          while (n < 3 && i + n < s.size() && s[i + n] >= '0' && s[i + n] <= '7') ++n;
-          append_utf8(out, digits(i, n, 8));
-          i += n - 1;
-        } else {
-          out.push_back('\\');
-          out.push_back(c);
-        }
+    case '\n':
+      break;
+    case 'n':
+      out.push_back('\n');
+      break;
+    case 't':
+      out.push_back('\t');
+      break;
+    case 'r':
+      out.push_back('\r');
+      break;
+    case 'a':
+      out.push_back('\a');
+      break;
+    case 'b':
+      out.push_back('\b');
+      break;
+    case 'f':
+      out.push_back('\f');
+      break;
+    case 'v':
+      out.push_back('\v');
+      break;
+    case '\\':
+    case '\'':
+    case '"':
+      out.push_back(c);
+      break;
+    case 'x':
+      append_utf8(out, digits(i + 1, 2, 16));
+      i += 2;
+      break;
+    case 'u':
+      append_utf8(out, digits(i + 1, 4, 16));
+      i += 4;
+      break;
+    case 'U':
+      append_utf8(out, digits(i + 1, 8, 16));
+      i += 8;
+      break;
+    default:
+      if (c >= '0' && c <= '7') {
+        size_t n = 1;
+        while (n < 3 && i + n < s.size() && s[i + n] >= '0' && s[i + n] <= '7') ++n;
+        append_utf8(out, digits(i, n, 8));
+        i += n - 1;
+      } else {
+        out.push_back('\\');
+        out.push_back(c);
+      }
     }
   }
   return out;

@@ -1,4 +1,5 @@
-// for and while: carried variables, their types, break and return out of the loop, loops written out.
+// for and while: carried variables, their types, break and return out of the loop, loops written
+// out.
 #include "script/emitter.h"
 
 namespace prong::script {
@@ -6,9 +7,9 @@ namespace prong::script {
 // One loop, for or while, before it is written.
 struct Emitter::LoopPlan {
   const Stmt* statement;
-  Value* trips = nullptr;                  // null: while
-  std::function<void(Value* i)> start;     // assigns the target; for only
-  std::set<std::string> extra;             // names that `start` assigns
+  Value* trips = nullptr;               // null: while
+  std::function<void(Value* i)> start;  // assigns the target; for only
+  std::set<std::string> extra;          // names that `start` assigns
 };
 
 namespace {
@@ -26,7 +27,10 @@ Flow Emitter::for_statement(const Stmt& s) {
   const IterablePtr items = iterable(over, s.value->range);
   const std::optional<int64_t> n = items->known_length();
   if (items->must_unroll()) {
-    if (!n) unsupported(s.value->range, "this loop goes over things of different types, whose number is not known", "go over one list at a time");
+    if (!n)
+      unsupported(s.value->range,
+                  "this loop goes over things of different types, whose number is not known",
+                  "go over one list at a time");
     return unrolled(s, *items, *n);
   }
   LoopPlan plan;
@@ -42,7 +46,9 @@ Flow Emitter::for_statement(const Stmt& s) {
     return loop(plan);
   } catch (const NeedsUnrolling& need) {
     if (!n)
-      unsupported(need.range, "a module list whose items are of different classes needs an index that is known when the function is compiled",
+      unsupported(need.range,
+                  "a module list whose items are of different classes needs an index that is known "
+                  "when the function is compiled",
                   "loop over range(len(self.layers)) or over the list itself");
     // Takes back what the attempt has written.
     b_.move_to_end(block);
@@ -86,7 +92,9 @@ Flow Emitter::unrolled(const Stmt& s, const Iterable& over, int64_t n) {
     goes_on.flow = from(i + 1);
     leave(goes_on);
     merge(node, left, goes_on, s.range);
-    return goes_on.flow == Flow::kFalls ? Flow::kMaybe : goes_on.flow == Flow::kRaises ? Flow::kExits : goes_on.flow;
+    return goes_on.flow == Flow::kFalls    ? Flow::kMaybe
+           : goes_on.flow == Flow::kRaises ? Flow::kExits
+                                           : goes_on.flow;
   };
   Flow flow = from(0);
   if (flow == Flow::kRaises) return flow;
@@ -130,7 +138,8 @@ Flow Emitter::loop(const LoopPlan& plan) {
 
   // Facts about attributes that the body assigns end here.
   for (auto it = env_.begin(); it != env_.end();)
-    it = it->first.find('.') != std::string::npos && inside.names.count(it->first) ? env_.erase(it) : std::next(it);
+    it = it->first.find('.') != std::string::npos && inside.names.count(it->first) ? env_.erase(it)
+                                                                                   : std::next(it);
 
   const Environment before = env_;
   std::map<std::string, TypePtr> widened_types;  // found by earlier rounds
@@ -154,13 +163,16 @@ Flow Emitter::loop(const LoopPlan& plan) {
     std::vector<Value*> initial;
     for (auto& [name, var] : env_) {
       if (name[0] == '$' || !inside.names.count(name)) continue;
-      if (var.term.kind == Term::Kind::kTuple || (var.term.kind == Term::Kind::kNamed && var.term.named.kind == Named::Kind::kConstant))
+      if (var.term.kind == Term::Kind::kTuple ||
+          (var.term.kind == Term::Kind::kNamed && var.term.named.kind == Named::Kind::kConstant))
         var.term = Term(value(var.term, s.range));
       if (!var.term.is_value()) continue;
       const TypePtr now = type(var.term.value);
       const auto wider = widened_types.find(name);
       carried.push_back(name);
-      types.push_back(wider != widened_types.end() ? wider->second : var.declared && unknowns_.fits(now, var.declared) ? var.declared : now);
+      types.push_back(wider != widened_types.end()                        ? wider->second
+                      : var.declared && unknowns_.fits(now, var.declared) ? var.declared
+                                                                          : now);
       Value* as = convert(var.term.value, types.back());
       initial.push_back(as ? as : cast(var.term.value, types.back()));
       var.term = Term(initial.back());
@@ -177,8 +189,9 @@ Flow Emitter::loop(const LoopPlan& plan) {
     set_exit(false, false, false);
     env_.erase("$result");
     if (is_while) {
-      // Facts of the condition hold at the start of each turn: it was tested with these values. Its code runs at the
-      // end of the turn before, so the facts are found by compiling it once more and dropping what that wrote.
+      // Facts of the condition hold at the start of each turn: it was tested with these values. Its
+      // code runs at the end of the turn before, so the facts are found by compiling it once more
+      // and dropping what that wrote.
       const Environment turn = env_;
       const Condition again = condition(*s.value);
       env_ = turn;
@@ -196,15 +209,21 @@ Flow Emitter::loop(const LoopPlan& plan) {
       const Variable& v = env_.at(carried[i]);
       if (!v.term.is_value()) {
         if (v.term.kind == Term::Kind::kTuple) continue;
-        fail(s.range, v.problem.empty() ? cat("'", carried[i], "' is no longer a value at the end of the loop") : v.problem);
+        fail(s.range, v.problem.empty()
+                          ? cat("'", carried[i], "' is no longer a value at the end of the loop")
+                          : v.problem);
       }
       const TypePtr end = type(v.term.value), start = unknowns_.resolve(types[i]);
       if (unknowns_.fits(end, start)) continue;
       TypePtr both = join(unknowns_, start, end);
-      if (!both && ((start->is(TypeKind::kTensor) && is_number(end)) || (end->is(TypeKind::kTensor) && is_number(start))))
+      if (!both && ((start->is(TypeKind::kTensor) && is_number(end)) ||
+                    (end->is(TypeKind::kTensor) && is_number(start))))
         both = Type::tensor();
-      if (!both || (at_start.at(carried[i]).declared && !unknowns_.fits(both, at_start.at(carried[i]).declared)))
-        fail(s.range, cat("'", carried[i], "' has type '", name_of(start), "' before the loop and '", name_of(end), "' after a turn of it"),
+      if (!both || (at_start.at(carried[i]).declared &&
+                    !unknowns_.fits(both, at_start.at(carried[i]).declared)))
+        fail(s.range,
+             cat("'", carried[i], "' has type '", name_of(start), "' before the loop and '",
+                 name_of(end), "' after a turn of it"),
              cat("give '", carried[i], "' a value of type '", name_of(end), "' before the loop"));
       widened_types[carried[i]] = both;
       widened = widened || !same(both, start);
@@ -216,8 +235,11 @@ Flow Emitter::loop(const LoopPlan& plan) {
       continue;
     }
 
-    // The end of a turn: go on?, the carried values, and where return is inside, its flag and result.
-    Value* stop = may_stop && flow != Flow::kFalls && flow != Flow::kRaises ? value(env_.at("$stop").term, s.range) : nullptr;
+    // The end of a turn: go on?, the carried values, and where return is inside, its flag and
+    // result.
+    Value* stop = may_stop && flow != Flow::kFalls && flow != Flow::kRaises
+                      ? value(env_.at("$stop").term, s.range)
+                      : nullptr;
     const IValue* stop_known = stop ? stop->constant() : nullptr;
     std::vector<Value*> ends;
     Value* again = boolean(true);
@@ -229,7 +251,9 @@ Flow Emitter::loop(const LoopPlan& plan) {
     } else if (is_while && !endless) {
       if (stop && !stop_known) {
         // Walrus names of the condition would be lost in the branch; they are not carried then.
-        again = if_value(stop, [&] { return boolean(false); }, [&] { return condition(*s.value).value; }, s.range, "while");
+        again = if_value(
+            stop, [&] { return boolean(false); }, [&] { return condition(*s.value).value; },
+            s.range, "while");
       } else {
         const Environment kept = env_;
         again = condition(*s.value).value;
@@ -252,7 +276,8 @@ Flow Emitter::loop(const LoopPlan& plan) {
     const bool counts_stop = !s.orelse.empty() && may_stop;
     Value *returned = nullptr, *result = nullptr, *stopped = nullptr;
     const auto carry_out = [&](Value* end, Value* start) {
-      // The start must stand before the loop; a parameter is there because each carried value has one.
+      // The start must stand before the loop; a parameter is there because each carried value has
+      // one.
       b_.move_before(node);
       Value* initial_value = start ? boolean(false) : uninitialized(end->type());
       node->add_input(initial_value);
@@ -278,7 +303,8 @@ Flow Emitter::loop(const LoopPlan& plan) {
     for (const std::string& name : inside.names)
       if (!at_start.count(name) && name.find('.') == std::string::npos) {
         env_[name] = Variable();
-        env_[name].problem = cat("'", name, "' is only defined inside the loop in line ", s.range.line());
+        env_[name].problem =
+            cat("'", name, "' is only defined inside the loop in line ", s.range.line());
       }
     if (result) env_["$result"].term = Term(result);
     if (returned)
@@ -288,7 +314,8 @@ Flow Emitter::loop(const LoopPlan& plan) {
     if (!stopped) return statements(s.orelse);
     at(s.range);
     Node* ended = b_.if_(stopped);
-    Branch left{ended->body(0), env_, returned ? Flow::kMaybe : Flow::kFalls}, rest{ended->body(1), env_};
+    Branch left{ended->body(0), env_, returned ? Flow::kMaybe : Flow::kFalls},
+        rest{ended->body(1), env_};
     enter(rest);
     rest.flow = statements(s.orelse);
     if (rest.flow == Flow::kFalls && returned) set_exit(false, false, false);
@@ -299,7 +326,9 @@ Flow Emitter::loop(const LoopPlan& plan) {
       leave(left);
     }
     merge(ended, left, rest, s.range);
-    return left.flow == Flow::kFalls && (rest.flow == Flow::kFalls || rest.flow == Flow::kRaises) ? Flow::kFalls : Flow::kMaybe;
+    return left.flow == Flow::kFalls && (rest.flow == Flow::kFalls || rest.flow == Flow::kRaises)
+               ? Flow::kFalls
+               : Flow::kMaybe;
   }
 }
 

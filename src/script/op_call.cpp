@@ -1,4 +1,5 @@
-// Calls of tensor ops and of operations of the language: choosing the overload, converting the arguments.
+// Calls of tensor ops and of operations of the language: choosing the overload, converting the
+// arguments.
 #include "script/op_call.h"
 
 namespace prong::script {
@@ -18,7 +19,8 @@ std::optional<DType> dtype_of_builtin(const Term& t) {
 
 }  // namespace
 
-std::string place_arguments(const Schema& s, size_t skip, const GivenList& given, bool varargs_ints, Placed& out) {
+std::string place_arguments(const Schema& s, size_t skip, const GivenList& given, bool varargs_ints,
+                            Placed& out) {
   out.terms.assign(s.arguments.size(), Term());
   out.ranges.assign(s.arguments.size(), Range());
   size_t next = skip;
@@ -35,7 +37,9 @@ std::string place_arguments(const Schema& s, size_t skip, const GivenList& given
         out.ranges[skip] = g.range;
         continue;
       }
-      if (next >= positional) return cat("takes at most ", positional - skip, " positional arguments but ", count, " were given");
+      if (next >= positional)
+        return cat("takes at most ", positional - skip, " positional arguments but ", count,
+                   " were given");
       out.terms[next] = g.term;
       out.ranges[next++] = g.range;
       continue;
@@ -48,7 +52,8 @@ std::string place_arguments(const Schema& s, size_t skip, const GivenList& given
     out.ranges[static_cast<size_t>(at)] = g.range;
   }
   for (size_t i = skip; i < s.arguments.size(); ++i)
-    if (is_missing(out.terms[i]) && !s.arguments[i].has_default) return cat("missing value for argument '", s.arguments[i].name, "'");
+    if (is_missing(out.terms[i]) && !s.arguments[i].has_default)
+      return cat("missing value for argument '", s.arguments[i].name, "'");
   return {};
 }
 
@@ -75,25 +80,35 @@ bool fits_argument(Emitter& e, const Term& t, const Argument& formal, int level)
       return true;
     }
     if (want->is(TypeKind::kFloat) && from->is(TypeKind::kInt)) return true;
-    if (want->is(TypeKind::kList) && formal.fixed_list_size && is_subtype(from, want->element())) return true;
-    return level > 0 && ((want->is(TypeKind::kTensor) && is_number(from)) || (want->is(TypeKind::kDevice) && from->is(TypeKind::kStr)));
+    if (want->is(TypeKind::kList) && formal.fixed_list_size && is_subtype(from, want->element()))
+      return true;
+    return level > 0 && ((want->is(TypeKind::kTensor) && is_number(from)) ||
+                         (want->is(TypeKind::kDevice) && from->is(TypeKind::kStr)));
   }
-  if (t.kind == Term::Kind::kGenerator || t.kind == Term::Kind::kIterable) return want->is(TypeKind::kList);
+  if (t.kind == Term::Kind::kGenerator || t.kind == Term::Kind::kIterable)
+    return want->is(TypeKind::kList);
   if (!t.is_value()) return false;
   const TypePtr from = e.type(t.value);
-  if (from->is(TypeKind::kNone)) return formal.type->is(TypeKind::kOptional) || formal.type->is(TypeKind::kAny);
+  if (from->is(TypeKind::kNone))
+    return formal.type->is(TypeKind::kOptional) || formal.type->is(TypeKind::kAny);
   if (u.fits(from, formal.type)) return true;
-  if (want->is(TypeKind::kNumber)) return is_number(from) || (level > 1 && from->is(TypeKind::kTensor));
-  if (want->is(TypeKind::kFloat) && (from->is(TypeKind::kInt) || from->is(TypeKind::kBool) || from->is(TypeKind::kNumber))) return true;
+  if (want->is(TypeKind::kNumber))
+    return is_number(from) || (level > 1 && from->is(TypeKind::kTensor));
+  if (want->is(TypeKind::kFloat) &&
+      (from->is(TypeKind::kInt) || from->is(TypeKind::kBool) || from->is(TypeKind::kNumber)))
+    return true;
   if (want->is(TypeKind::kInt) && from->is(TypeKind::kBool)) return true;
   if (want->is(TypeKind::kList)) {
     if (formal.fixed_list_size && u.fits(from, want->element())) return true;
     if (from->is(TypeKind::kTuple)) {
       for (const TypePtr& x : from->elements())
-        if (!u.fits(x, want->element()) && !(level > 0 && want->element()->is(TypeKind::kInt) && x->is(TypeKind::kTensor))) return false;
+        if (!u.fits(x, want->element()) &&
+            !(level > 0 && want->element()->is(TypeKind::kInt) && x->is(TypeKind::kTensor)))
+          return false;
       return true;
     }
-    if (from->is(TypeKind::kList) && t.value->producer() && t.value->producer()->is(NodeKind::kListConstruct)) {
+    if (from->is(TypeKind::kList) && t.value->producer() &&
+        t.value->producer()->is(NodeKind::kListConstruct)) {
       for (Value* x : t.value->producer()->inputs()) {
         Argument item;
         item.type = want->element();
@@ -102,13 +117,15 @@ bool fits_argument(Emitter& e, const Term& t, const Argument& formal, int level)
       return true;
     }
     // x.view(n) with one int where a list is asked.
-    return level > 0 && want->element()->is(TypeKind::kInt) && (from->is(TypeKind::kInt) || (level > 1 && from->is(TypeKind::kTensor)));
+    return level > 0 && want->element()->is(TypeKind::kInt) &&
+           (from->is(TypeKind::kInt) || (level > 1 && from->is(TypeKind::kTensor)));
   }
   if (level == 0) return false;
   if (want->is(TypeKind::kTensor)) return is_number(from);
   if (want->is(TypeKind::kDevice)) return from->is(TypeKind::kStr);
   if (want->is(TypeKind::kInt) && from->is(TypeKind::kNumber)) return true;
-  if (level > 1 && (want->is(TypeKind::kInt) || want->is(TypeKind::kFloat))) return from->is(TypeKind::kTensor);
+  if (level > 1 && (want->is(TypeKind::kInt) || want->is(TypeKind::kFloat)))
+    return from->is(TypeKind::kTensor);
   return false;
 }
 
@@ -126,10 +143,13 @@ Value* make_argument(Emitter& e, const Term& t, const Argument& formal, const Ra
   }
   v = e.value(t, at, formal.type);
   const TypePtr from = e.type(v);
-  if (want->is(TypeKind::kList) && !from->is(TypeKind::kList) && !from->is(TypeKind::kTuple) && !from->is(TypeKind::kNone) &&
-      !from->is(TypeKind::kOptional)) {
+  if (want->is(TypeKind::kList) && !from->is(TypeKind::kList) && !from->is(TypeKind::kTuple) &&
+      !from->is(TypeKind::kNone) && !from->is(TypeKind::kOptional)) {
     Value* one = e.convert(v, want->element(), true);
-    if (one) return e.build().list(want->element(), std::vector<Value*>(static_cast<size_t>(std::max(1, formal.fixed_list_size)), one));
+    if (one)
+      return e.build().list(
+          want->element(),
+          std::vector<Value*>(static_cast<size_t>(std::max(1, formal.fixed_list_size)), one));
   }
   if (Value* converted = e.convert(v, formal.type, true)) return converted;
   return e.expect(v, formal.type, at, cat("argument '", formal.name, "'"));
@@ -150,9 +170,12 @@ std::string types_of(Emitter& e, Value* self, const GivenList& given) {
 
 }  // namespace
 
-Value* Emitter::call_op(const std::string& base, Value* self, const GivenList& args, const Range& where) {
+Value* Emitter::call_op(const std::string& base, Value* self, const GivenList& args,
+                        const Range& where) {
   const auto overloads = registry().overloads(base);
-  if (overloads.empty()) fail(where, cat("prong has no op '", base, "' yet"), "the list of ops is in the documentation's compatibility table");
+  if (overloads.empty())
+    fail(where, cat("prong has no op '", base, "' yet"),
+         "the list of ops is in the documentation's compatibility table");
   GivenList given = args;
   // Generators and the like become lists before the overload is chosen.
   for (Given& g : given)
@@ -170,35 +193,45 @@ Value* Emitter::call_op(const std::string& base, Value* self, const GivenList& a
         if (placed.terms[i].kind == Term::Kind::kNothing) continue;
         if (!fits_argument(*this, placed.terms[i], op->schema().arguments[i], level)) {
           fits = false;
-          misfit = cat("argument '", op->schema().arguments[i].name, "' is ", op->schema().arguments[i].type->str_(), ", not ",
-                       placed.terms[i].is_value() ? name_of(placed.terms[i].value->type()) : describe(placed.terms[i]));
+          misfit = cat("argument '", op->schema().arguments[i].name, "' is ",
+                       op->schema().arguments[i].type->str_(), ", not ",
+                       placed.terms[i].is_value() ? name_of(placed.terms[i].value->type())
+                                                  : describe(placed.terms[i]));
         }
       }
       if (!fits) {
-        if (level == 2) reasons += cat("\n    ", op->schema().str(), "\n      ", problem.empty() ? misfit : problem);
+        if (level == 2)
+          reasons +=
+              cat("\n    ", op->schema().str(), "\n      ", problem.empty() ? misfit : problem);
         continue;
       }
       std::vector<Value*> inputs;
       for (size_t i = 0; i < placed.terms.size(); ++i) {
         const Argument& formal = op->schema().arguments[i];
-        if (placed.terms[i].kind == Term::Kind::kNothing) inputs.push_back(constant_of(formal.default_value, formal.type, where));
-        else inputs.push_back(make_argument(*this, placed.terms[i], formal, placed.ranges[i] ? placed.ranges[i] : where));
+        if (placed.terms[i].kind == Term::Kind::kNothing)
+          inputs.push_back(constant_of(formal.default_value, formal.type, where));
+        else
+          inputs.push_back(make_argument(*this, placed.terms[i], formal,
+                                         placed.ranges[i] ? placed.ranges[i] : where));
       }
       if (where) at(where);
       return b_.op(*op, inputs);
     }
   }
-  fail(where, cat(base, "(): no form of it takes (", types_of(*this, self, given), "). It has:", reasons));
+  fail(where,
+       cat(base, "(): no form of it takes (", types_of(*this, self, given), "). It has:", reasons));
 }
 
-Value* Emitter::emit_host(const HostOp& op, std::vector<Value*> args, const Range& where, SchemaBindings bindings) {
+Value* Emitter::emit_host(const HostOp& op, std::vector<Value*> args, const Range& where,
+                          SchemaBindings bindings) {
   for (size_t i = 0; i < args.size(); ++i) {
     const TypePtr& formal = op.schema.arguments[i].type;
     if (formal->is(TypeKind::kFloat) || formal->is(TypeKind::kInt)) {
       if (Value* c = convert(args[i], formal)) args[i] = c;
     }
   }
-  // What is known while compiling is computed now: lengths of module lists, ranges with fixed bounds.
+  // What is known while compiling is computed now: lengths of module lists, ranges with fixed
+  // bounds.
   if (op.effect == Effect::kPure || op.effect == Effect::kMayRaise) {
     std::vector<IValue> known;
     for (Value* v : args) {
@@ -221,7 +254,8 @@ Value* Emitter::emit_host(const HostOp& op, std::vector<Value*> args, const Rang
 namespace {
 
 // Level 0: as they are; 1: int to float; 2: bool to int and float; 3: any number to Scalar.
-bool fits_host(Emitter& e, const HostOp& op, const std::vector<Value*>& args, int level, SchemaBindings& bindings) {
+bool fits_host(Emitter& e, const HostOp& op, const std::vector<Value*>& args, int level,
+               SchemaBindings& bindings) {
   for (size_t i = 0; i < args.size(); ++i) {
     const TypePtr& formal = op.schema.arguments[i].type;
     const TypePtr actual = e.type(args[i]);
@@ -232,7 +266,9 @@ bool fits_host(Emitter& e, const HostOp& op, const std::vector<Value*>& args, in
     if (match(e.unknowns(), formal, actual, bindings)) continue;
     if (level == 0) return false;
     if (formal->is(TypeKind::kFloat) && actual->is(TypeKind::kInt)) continue;
-    if (level > 1 && (formal->is(TypeKind::kInt) || formal->is(TypeKind::kFloat)) && actual->is(TypeKind::kBool)) continue;
+    if (level > 1 && (formal->is(TypeKind::kInt) || formal->is(TypeKind::kFloat)) &&
+        actual->is(TypeKind::kBool))
+      continue;
     // An item put into a list of floats may be an int.
     if (formal->is(TypeKind::kVar)) {
       const auto bound = [&]() -> TypePtr {
@@ -251,8 +287,8 @@ bool fits_host(Emitter& e, const HostOp& op, const std::vector<Value*>& args, in
 
 namespace {
 
-// In which order forms are tried: one whose first argument may be anything ("str of any") comes after those that fit
-// without giving anything up, and before those that take a bool for an int.
+// In which order forms are tried: one whose first argument may be anything ("str of any") comes
+// after those that fit without giving anything up, and before those that take a bool for an int.
 struct Trial {
   int level;
   bool is_generic;
@@ -265,7 +301,8 @@ bool is_generic(const HostOp& op) {
 
 }  // namespace
 
-bool Emitter::try_host(const std::string& base, const std::vector<Value*>& args, const Range& where, Value** result) {
+bool Emitter::try_host(const std::string& base, const std::vector<Value*>& args, const Range& where,
+                       Value** result) {
   GivenList given;
   for (Value* v : args) given.push_back({{}, Term(v), where});
   for (const Trial& trial : kTrials)
@@ -282,14 +319,16 @@ bool Emitter::try_host(const std::string& base, const std::vector<Value*>& args,
             if (name == op->schema.arguments[i].type->name())
               if (Value* c = convert(inputs[i], t)) inputs[i] = c;
       for (size_t i = inputs.size(); i < op->schema.arguments.size(); ++i)
-        inputs.push_back(constant_of(op->schema.arguments[i].default_value, op->schema.arguments[i].type, where));
+        inputs.push_back(constant_of(op->schema.arguments[i].default_value,
+                                     op->schema.arguments[i].type, where));
       *result = emit_host(*op, std::move(inputs), where, std::move(bindings));
       return true;
     }
   return false;
 }
 
-Value* Emitter::call_host(const std::string& base, Value* self, const GivenList& args, const Range& where) {
+Value* Emitter::call_host(const std::string& base, Value* self, const GivenList& args,
+                          const Range& where) {
   std::string reasons;
   for (const Trial& trial : kTrials)
     for (const HostOp* op : host_registry().overloads(base)) {
@@ -304,8 +343,10 @@ Value* Emitter::call_host(const std::string& base, Value* self, const GivenList&
       std::vector<Value*> inputs;
       for (size_t i = 0; i < placed.terms.size(); ++i) {
         const Argument& formal = op->schema.arguments[i];
-        if (placed.terms[i].kind == Term::Kind::kNothing) inputs.push_back(constant_of(formal.default_value, formal.type, where));
-        else inputs.push_back(value(placed.terms[i], placed.ranges[i] ? placed.ranges[i] : where));
+        if (placed.terms[i].kind == Term::Kind::kNothing)
+          inputs.push_back(constant_of(formal.default_value, formal.type, where));
+        else
+          inputs.push_back(value(placed.terms[i], placed.ranges[i] ? placed.ranges[i] : where));
       }
       SchemaBindings bindings;
       if (!fits_host(*this, *op, inputs, trial.level, bindings)) {
@@ -319,7 +360,8 @@ Value* Emitter::call_host(const std::string& base, Value* self, const GivenList&
               if (Value* c = convert(inputs[i], t)) inputs[i] = c;
       return emit_host(*op, std::move(inputs), where, std::move(bindings));
     }
-  fail(where, cat("'", base, "' does not take (", types_of(*this, self, args), ")", reasons.empty() ? "" : ". It has:", reasons));
+  fail(where, cat("'", base, "' does not take (", types_of(*this, self, args), ")",
+                  reasons.empty() ? "" : ". It has:", reasons));
 }
 
 }  // namespace prong::script

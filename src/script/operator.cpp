@@ -1,4 +1,5 @@
-// Operators: numbers, strings, lists through the language's table; tensors through ops; classes through their methods.
+// Operators: numbers, strings, lists through the language's table; tensors through ops; classes
+// through their methods.
 #include <algorithm>
 
 #include "script/emitter.h"
@@ -40,7 +41,8 @@ const OperatorNames& names_of(const std::string& sign) {
 
 }  // namespace
 
-Value* Emitter::binary(const std::string& sign, const Term& left, const Term& right, const Range& where) {
+Value* Emitter::binary(const std::string& sign, const Term& left, const Term& right,
+                       const Range& where) {
   const OperatorNames& n = names_of(sign);
   Value* a = value(left, where);
   Value* b = value(right, where);
@@ -49,7 +51,8 @@ Value* Emitter::binary(const std::string& sign, const Term& left, const Term& ri
     const TypePtr& optional = ta->is(TypeKind::kOptional) ? ta : tb;
     if (sign != "==" && sign != "!=")
       fail(where, cat("'", sign, "' is not defined for ", name_of(ta), " and ", name_of(tb)),
-           cat("a value of type '", name_of(optional), "' may be None: test it with 'is not None' first"));
+           cat("a value of type '", name_of(optional),
+               "' may be None: test it with 'is not None' first"));
   }
   if (ta->is(TypeKind::kTensor) || tb->is(TypeKind::kTensor)) {
     const TypePtr& other = ta->is(TypeKind::kTensor) ? tb : ta;
@@ -57,18 +60,21 @@ Value* Emitter::binary(const std::string& sign, const Term& left, const Term& ri
       GivenList args{{{}, Term(a), where}, {{}, Term(b), where}};
       return call_op(std::string(n.op), nullptr, args, where);
     }
-    if (Unknowns::is_unknown(other) && unknowns_.equate(other, Type::tensor())) return binary(sign, Term(a), Term(b), where);
+    if (Unknowns::is_unknown(other) && unknowns_.equate(other, Type::tensor()))
+      return binary(sign, Term(a), Term(b), where);
   }
   for (auto [self, other, reflected] : {std::tuple{a, b, false}, std::tuple{b, a, true}}) {
     if (!type(self)->is(TypeKind::kClass)) continue;
     const std::string method = cat("__", reflected ? "r" : "", n.method, "__");
     if (has_attribute(Term(self), method, where))
-      return value(apply(attribute(Term(self), method, where), {{{}, Term(other), where}}, where), where);
+      return value(apply(attribute(Term(self), method, where), {{{}, Term(other), where}}, where),
+                   where);
   }
   // 2 ** -1 is a float: known here only where the exponent is.
   if (sign == "**" && ta->is(TypeKind::kInt) && tb->is(TypeKind::kInt))
     if (const auto exponent = known_int(Term(b)); exponent && *exponent < 0)
-      return binary(sign, Term(convert(a, Type::float_())), Term(convert(b, Type::float_())), where);
+      return binary(sign, Term(convert(a, Type::float_())), Term(convert(b, Type::float_())),
+                    where);
   // Tuples join and compare item by item.
   if (ta->is(TypeKind::kTuple) && tb->is(TypeKind::kTuple)) {
     std::vector<Value*> x = b_.tuple_unpack(a), y = b_.tuple_unpack(b);
@@ -95,10 +101,12 @@ Value* Emitter::binary(const std::string& sign, const Term& left, const Term& ri
   fail(where, cat("'", sign, "' is not defined for ", name_of(ta), " and ", name_of(tb)));
 }
 
-Value* Emitter::compare(const std::string& sign, const Term& left, const Term& right, const Range& where) {
+Value* Emitter::compare(const std::string& sign, const Term& left, const Term& right,
+                        const Range& where) {
   if (sign == "in" || sign == "not in") {
     Value* found = nullptr;
-    if (right.kind == Term::Kind::kTuple || (right.is_value() && type(right.value)->is(TypeKind::kTuple))) {
+    if (right.kind == Term::Kind::kTuple ||
+        (right.is_value() && type(right.value)->is(TypeKind::kTuple))) {
       std::vector<Term> items = right.items;
       if (right.is_value())
         for (Value* v : b_.tuple_unpack(right.value)) items.emplace_back(v);
@@ -115,12 +123,16 @@ Value* Emitter::compare(const std::string& sign, const Term& left, const Term& r
         const ClassEntry* entry = find_class(cls);
         const auto key = known_text(Term(item));
         if (entry && entry->container == ContainerKind::kDict && key) {
-          found = boolean(std::find(entry->keys.begin(), entry->keys.end(), *key) != entry->keys.end());
+          found =
+              boolean(std::find(entry->keys.begin(), entry->keys.end(), *key) != entry->keys.end());
         } else {
-          found = value(apply(attribute(Term(container), "__contains__", where), {{{}, Term(item), where}}, where), where);
+          found = value(apply(attribute(Term(container), "__contains__", where),
+                              {{{}, Term(item), where}}, where),
+                        where);
         }
       } else if (type(container)->is(TypeKind::kList) && type(item)->is(TypeKind::kTensor)) {
-        // Tensors compare by their numbers, which may give more than one: as in Python, one must come out.
+        // Tensors compare by their numbers, which may give more than one: as in Python, one must
+        // come out.
         Value* list = container;
         Value* out = boolean(false);
         const Environment before = env_;
@@ -148,7 +160,8 @@ Value* Emitter::compare(const std::string& sign, const Term& left, const Term& r
       Expr none;
       none.kind = ExprKind::kNone;
       none.range = where;
-      return is_none(none, Term(type(a)->is(TypeKind::kNone) ? b : a), sign == "is not", where).value;
+      return is_none(none, Term(type(a)->is(TypeKind::kNone) ? b : a), sign == "is not", where)
+          .value;
     }
     return host(sign == "is" ? "is" : "is_not", {a, b}, where);
   }
@@ -157,10 +170,12 @@ Value* Emitter::compare(const std::string& sign, const Term& left, const Term& r
     Value *a = value(left, where), *b = value(right, where);
     const TypePtr ta = type(a), tb = type(b);
     const auto loose = [](const TypePtr& t) {
-      return t->is(TypeKind::kOptional) || t->is(TypeKind::kNone) || t->is(TypeKind::kDType) || t->is(TypeKind::kDevice) ||
-             t->is(TypeKind::kAny) || t->is(TypeKind::kLayout);
+      return t->is(TypeKind::kOptional) || t->is(TypeKind::kNone) || t->is(TypeKind::kDType) ||
+             t->is(TypeKind::kDevice) || t->is(TypeKind::kAny) || t->is(TypeKind::kLayout);
     };
-    if (loose(ta) || loose(tb)) return b_.host(host_registry().get(sign == "==" ? "eq.any" : "ne.any"), std::vector<Value*>{a, b}, Type::bool_());
+    if (loose(ta) || loose(tb))
+      return b_.host(host_registry().get(sign == "==" ? "eq.any" : "ne.any"),
+                     std::vector<Value*>{a, b}, Type::bool_());
     return binary(sign, Term(a), Term(b), where);
   }
   return binary(sign, left, right, where);
@@ -182,12 +197,15 @@ Value* Emitter::unary(const std::string& sign, Value* v, const Range& where) {
   fail(where, cat("unary '", sign, "' is not defined for ", name_of(t)));
 }
 
-bool Emitter::augment_in_place(const std::string& sign, Value* left, Value* right, const Range& where, Value** result) {
+bool Emitter::augment_in_place(const std::string& sign, Value* left, Value* right,
+                               const Range& where, Value** result) {
   const OperatorNames& n = names_of(sign);
   const TypePtr t = type(left);
-  if (t->is(TypeKind::kTensor) && !n.in_place.empty() && (type(right)->is(TypeKind::kTensor) || is_number(type(right))) &&
+  if (t->is(TypeKind::kTensor) && !n.in_place.empty() &&
+      (type(right)->is(TypeKind::kTensor) || is_number(type(right))) &&
       !registry().overloads(n.in_place).empty()) {
-    *result = call_op(std::string(n.in_place), nullptr, {{{}, Term(left), where}, {{}, Term(right), where}}, where);
+    *result = call_op(std::string(n.in_place), nullptr,
+                      {{{}, Term(left), where}, {{}, Term(right), where}}, where);
     return true;
   }
   if (t->is(TypeKind::kList) && sign == "+") {
@@ -200,7 +218,8 @@ bool Emitter::augment_in_place(const std::string& sign, Value* left, Value* righ
   if (t->is(TypeKind::kClass)) {
     const std::string method = cat("__i", n.method, "__");
     if (!has_attribute(Term(left), method, where)) return false;
-    *result = value(apply(attribute(Term(left), method, where), {{{}, Term(right), where}}, where), where);
+    *result = value(apply(attribute(Term(left), method, where), {{{}, Term(right), where}}, where),
+                    where);
     return true;
   }
   return false;

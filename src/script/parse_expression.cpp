@@ -1,11 +1,13 @@
-// Expressions of the parser: Python's precedence from the ternary down to atoms, f-strings, comprehensions.
+// Expressions of the parser: Python's precedence from the ternary down to atoms, f-strings,
+// comprehensions.
 #include <algorithm>
 
 #include "script/parser_base.h"
 
 namespace prong::script {
 
-std::shared_ptr<Expr> make_expr(ExprKind kind, const Range& range, std::vector<ExprPtr> items, std::string text) {
+std::shared_ptr<Expr> make_expr(ExprKind kind, const Range& range, std::vector<ExprPtr> items,
+                                std::string text) {
   auto e = std::make_shared<Expr>();
   e->kind = kind;
   e->range = range;
@@ -25,21 +27,28 @@ namespace {
 
 std::string describe(const Token& t) {
   switch (t.kind) {
-    case TokenKind::kNewline: return "the end of the line";
-    case TokenKind::kIndent: return "an indented block";
-    case TokenKind::kDedent: return "the end of the block";
-    case TokenKind::kEnd: return "the end of the text";
-    default: return cat("'", t.range.text(), "'");
+  case TokenKind::kNewline:
+    return "the end of the line";
+  case TokenKind::kIndent:
+    return "an indented block";
+  case TokenKind::kDedent:
+    return "the end of the block";
+  case TokenKind::kEnd:
+    return "the end of the text";
+  default:
+    return cat("'", t.range.text(), "'");
   }
 }
 
 struct Level {
   std::initializer_list<std::string_view> operators;
 };
-const Level kBinaryLevels[] = {{{"|"}}, {{"^"}}, {{"&"}}, {{"<<", ">>"}}, {{"+", "-"}}, {{"*", "/", "//", "%", "@"}}};
+const Level kBinaryLevels[] = {{{"|"}},        {{"^"}},      {{"&"}},
+                               {{"<<", ">>"}}, {{"+", "-"}}, {{"*", "/", "//", "%", "@"}}};
 
 bool ends_list(const Token& t) {
-  if (t.kind == TokenKind::kNewline || t.kind == TokenKind::kEnd || t.kind == TokenKind::kDedent) return true;
+  if (t.kind == TokenKind::kNewline || t.kind == TokenKind::kEnd || t.kind == TokenKind::kDedent)
+    return true;
   for (std::string_view s : {")", "]", "}", "=", ":", ";", "in", "for"})
     if (t.is(s)) return true;
   return t.kind == TokenKind::kOperator && t.value.size() > 1 && t.value.back() == '=';
@@ -84,7 +93,8 @@ ExprPtr Parser::starred_or_test() {
 ExprPtr Parser::test() {
   if (now().is("lambda")) return lambda();
   if (now().is("await") || now().is("yield"))
-    unsupported(now().range, cat("'", now().value, "' is not available in scripts"), "use torch.jit.fork and torch.jit.wait");
+    unsupported(now().range, cat("'", now().value, "' is not available in scripts"),
+                "use torch.jit.fork and torch.jit.wait");
   ExprPtr value = or_test();
   if (now().is(":=") && value->kind == ExprKind::kName) {
     take();
@@ -95,7 +105,8 @@ ExprPtr Parser::test() {
   ExprPtr condition = or_test();
   expect("else", "in a conditional expression");
   ExprPtr otherwise = test();
-  return make_expr(ExprKind::kTernary, value->range.to(otherwise->range), {condition, value, otherwise});
+  return make_expr(ExprKind::kTernary, value->range.to(otherwise->range),
+                   {condition, value, otherwise});
 }
 
 ExprPtr Parser::or_test() {
@@ -162,7 +173,8 @@ ExprPtr Parser::unary() {
   const Token op = take();
   ExprPtr e = unary();
   // -1 is a constant, so that it may stand where only constants may.
-  if (op.value == "-" && (e->kind == ExprKind::kInt || e->kind == ExprKind::kFloat) && e->text[0] != '-')
+  if (op.value == "-" && (e->kind == ExprKind::kInt || e->kind == ExprKind::kFloat) &&
+      e->text[0] != '-')
     return make_expr(e->kind, op.range.to(e->range), {}, "-" + e->text);
   return make_expr(ExprKind::kUnary, op.range.to(e->range), {e}, op.value);
 }
@@ -278,18 +290,28 @@ ExprPtr Parser::target_list() {
 ExprPtr Parser::atom() {
   const Token& t = now();
   switch (t.kind) {
-    case TokenKind::kName: take(); return make_expr(ExprKind::kName, t.range, {}, t.value);
-    case TokenKind::kInt: take(); return make_expr(ExprKind::kInt, t.range, {}, t.value);
-    case TokenKind::kFloat: take(); return make_expr(ExprKind::kFloat, t.range, {}, t.value);
-    case TokenKind::kString:
-    case TokenKind::kFString: return strings();
-    default: break;
+  case TokenKind::kName:
+    take();
+    return make_expr(ExprKind::kName, t.range, {}, t.value);
+  case TokenKind::kInt:
+    take();
+    return make_expr(ExprKind::kInt, t.range, {}, t.value);
+  case TokenKind::kFloat:
+    take();
+    return make_expr(ExprKind::kFloat, t.range, {}, t.value);
+  case TokenKind::kString:
+  case TokenKind::kFString:
+    return strings();
+  default:
+    break;
   }
   if (t.is("(")) return parenthesised();
   if (t.is("[")) return list_display();
   if (t.is("{")) return brace_display();
-  for (auto [word, kind] : {std::pair{"True", ExprKind::kTrue}, {"False", ExprKind::kFalse},
-                            {"None", ExprKind::kNone}, {"...", ExprKind::kEllipsis}})
+  for (auto [word, kind] : {std::pair{"True", ExprKind::kTrue},
+                            {"False", ExprKind::kFalse},
+                            {"None", ExprKind::kNone},
+                            {"...", ExprKind::kEllipsis}})
     if (t.is(word)) {
       take();
       return make_expr(kind, t.range, {}, t.value);
@@ -350,7 +372,8 @@ ExprPtr Parser::brace_display() {
       }
     }
     if (now().is("for") && items.size() == (is_dict ? 2u : 1u)) {
-      auto e = make_expr(is_dict ? ExprKind::kDictComp : ExprKind::kSetComp, start, std::move(items));
+      auto e =
+          make_expr(is_dict ? ExprKind::kDictComp : ExprKind::kSetComp, start, std::move(items));
       e->clauses = clauses();
       expect("}", "after the comprehension");
       e->range = start.to(last());
@@ -443,9 +466,13 @@ ExprPtr Parser::format_field(const Token& token, size_t begin, size_t end) {
   if (!inner.at_end()) {
     const size_t from = inner.now().range.begin;
     spec = source_->text().substr(from, end - from);
-    if (spec[0] == '=') unsupported(inner.now().range, "f-string: '{name=}' is not available in scripts", "write the name and the value");
+    if (spec[0] == '=')
+      unsupported(inner.now().range, "f-string: '{name=}' is not available in scripts",
+                  "write the name and the value");
     if (spec.find('{') != std::string::npos)
-      unsupported(inner.now().range, "f-string: nested fields in a format are not available in scripts", "build the text with str.format");
+      unsupported(inner.now().range,
+                  "f-string: nested fields in a format are not available in scripts",
+                  "build the text with str.format");
     if (spec[0] != '!' && spec[0] != ':') inner.expect_end();
   }
   return make_expr(ExprKind::kFormatted, token.range, {value}, std::move(spec));

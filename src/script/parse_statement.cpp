@@ -14,7 +14,8 @@ std::shared_ptr<Stmt> make_stmt(StmtKind kind, const Range& range) {
   return s;
 }
 
-constexpr std::string_view kAugmented[] = {"+=", "-=", "*=", "/=", "//=", "%=", "**=", "@=", "&=", "|=", "^=", ">>=", "<<="};
+constexpr std::string_view kAugmented[] = {
+    "+=", "-=", "*=", "/=", "//=", "%=", "**=", "@=", "&=", "|=", "^=", ">>=", "<<="};
 
 }  // namespace
 
@@ -71,7 +72,8 @@ void Parser::statement(Suite& out) {
   }
 }
 
-// Leaves out a compound statement that scripts do not have; the checker refuses it if it is ever reached.
+// Leaves out a compound statement that scripts do not have; the checker refuses it if it is ever
+// reached.
 void Parser::skip_suite() {
   int depth = 0;
   while (!at_end() && now().kind != TokenKind::kNewline) take();
@@ -134,8 +136,10 @@ StmtPtr Parser::simple() {
   if (t.is("del")) {
     auto s = word(StmtKind::kDelete);
     ExprPtr e = test_list();
-    if (e->kind == ExprKind::kTuple) s->targets = e->items;
-    else s->targets = {e};
+    if (e->kind == ExprKind::kTuple)
+      s->targets = e->items;
+    else
+      s->targets = {e};
     s->range = t.range.to(last());
     return s;
   }
@@ -180,7 +184,8 @@ StmtPtr Parser::expression_statement() {
       return s;
     }
   if (!now().is("=")) {
-    auto s = make_stmt(first->kind == ExprKind::kString ? StmtKind::kPass : StmtKind::kExpr, first->range);
+    auto s = make_stmt(first->kind == ExprKind::kString ? StmtKind::kPass : StmtKind::kExpr,
+                       first->range);
     s->value = first;
     return s;
   }
@@ -198,18 +203,20 @@ StmtPtr Parser::expression_statement() {
 
 void Parser::check_target(const Expr& e, bool augmented) {
   switch (e.kind) {
-    case ExprKind::kName:
-    case ExprKind::kAttribute:
-    case ExprKind::kSubscript: return;
-    case ExprKind::kStarred:
-      if (!augmented) return check_target(*e.items[0]);
-      break;
-    case ExprKind::kTuple:
-    case ExprKind::kList:
-      if (augmented) break;
-      for (const ExprPtr& item : e.items) check_target(*item);
-      return;
-    default: break;
+  case ExprKind::kName:
+  case ExprKind::kAttribute:
+  case ExprKind::kSubscript:
+    return;
+  case ExprKind::kStarred:
+    if (!augmented) return check_target(*e.items[0]);
+    break;
+  case ExprKind::kTuple:
+  case ExprKind::kList:
+    if (augmented) break;
+    for (const ExprPtr& item : e.items) check_target(*item);
+    return;
+  default:
+    break;
   }
   fail(e.range, cat("syntax error: cannot assign to '", e.range.text(), "'"));
 }
@@ -220,8 +227,10 @@ StmtPtr Parser::if_statement() {
   s->value = test();
   s->range = start.to(s->value->range);
   s->body = block();
-  if (now().is("elif")) s->orelse = {if_statement()};
-  else if (accept("else")) s->orelse = block();
+  if (now().is("elif"))
+    s->orelse = {if_statement()};
+  else if (accept("else"))
+    s->orelse = block();
   return s;
 }
 
@@ -290,7 +299,9 @@ StmtPtr Parser::definition() {
     s->range = s->class_->range;
     return s;
   }
-  if (now().is("async")) unsupported(now().range, "async functions are not available in scripts", "use torch.jit.fork and torch.jit.wait");
+  if (now().is("async"))
+    unsupported(now().range, "async functions are not available in scripts",
+                "use torch.jit.fork and torch.jit.wait");
   auto s = make_stmt(StmtKind::kFunction, start);
   s->function = function(std::move(decorators));
   s->range = s->function->range;
@@ -319,7 +330,8 @@ FunctionDefPtr Parser::function(std::vector<ExprPtr> decorators) {
   expect("(", "after the function's name");
   f->parameters = parameters();
   if (accept("->")) f->returns = test();
-  // A type comment stands on the line of the colon or on a line of its own before the first statement.
+  // A type comment stands on the line of the colon or on a line of its own before the first
+  // statement.
   const int colon_line = source_->line_of(now().range.begin);
   const size_t first = now().is(":") && ahead().kind == TokenKind::kNewline ? 3 : 1;
   const int body_line = source_->line_of(ahead(first).range.begin);
@@ -361,7 +373,8 @@ std::vector<Parameter> Parser::parameters() {
     const bool comma = accept(",");
     if (!p.annotation && source_->line_of(now().range.begin) != line) {
       const auto comment = tokens_.type_comments.find(line);
-      if (comment != tokens_.type_comments.end() && comment->second.text().find("->") == std::string_view::npos)
+      if (comment != tokens_.type_comments.end() &&
+          comment->second.text().find("->") == std::string_view::npos)
         p.annotation = type_comment_on(line);
     }
     out.push_back(std::move(p));
@@ -377,7 +390,8 @@ void Parser::apply_type_comment(FunctionDef& f, const Range& comment) {
   const size_t open_paren = all.find('(', comment.begin), close_paren = all.rfind(')', arrow);
   if (open_paren >= arrow || close_paren == std::string::npos || close_paren <= open_paren)
     fail(comment, "a type comment of a function is written (int, Tensor) -> Tensor");
-  const std::string_view written = std::string_view(all).substr(open_paren, close_paren + 1 - open_paren);
+  const std::string_view written =
+      std::string_view(all).substr(open_paren, close_paren + 1 - open_paren);
   std::vector<ExprPtr> list;
   Parser left(source_, open_paren + 1, close_paren, true);
   while (!left.at_end()) {
@@ -390,19 +404,24 @@ void Parser::apply_type_comment(FunctionDef& f, const Range& comment) {
   if (list.size() == 1 && list[0]->kind == ExprKind::kEllipsis) return;
   std::vector<Parameter*> open;
   for (Parameter& p : f.parameters) open.push_back(&p);
-  if (open.size() == list.size() + 1 && !open.empty() && open[0]->name == "self") open.erase(open.begin());
+  if (open.size() == list.size() + 1 && !open.empty() && open[0]->name == "self")
+    open.erase(open.begin());
   if (open.size() != list.size())
-    fail(comment, cat("the type comment ", written, " names ", list.size(), " types but ", f.name, " has ", open.size(), " parameters"));
+    fail(comment, cat("the type comment ", written, " names ", list.size(), " types but ", f.name,
+                      " has ", open.size(), " parameters"));
   for (size_t i = 0; i < open.size(); ++i) open[i]->annotation = list[i];
 }
 
-Suite parse_file(const SourcePtr& source) { return Parser(source, 0, source->text().size(), false).file(); }
+Suite parse_file(const SourcePtr& source) {
+  return Parser(source, 0, source->text().size(), false).file();
+}
 
 FunctionDefPtr parse_function(const SourcePtr& source) {
   Parser p(source, 0, source->text().size(), false);
   StmtPtr s = p.statement_at_start();
   if (!s || s->kind != StmtKind::kFunction)
-    fail({source, 0, 0}, "this is not the source of a function", "lambdas and generated functions cannot be compiled: write a def");
+    fail({source, 0, 0}, "this is not the source of a function",
+         "lambdas and generated functions cannot be compiled: write a def");
   return s->function;
 }
 

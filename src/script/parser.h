@@ -1,4 +1,5 @@
-// Parses Python text into the syntax tree. Called by the compiler (a function, a class) and by CompilationUnit (a file).
+// Parses Python text into the syntax tree. Called by the compiler (a function, a class) and by
+// CompilationUnit (a file).
 #pragma once
 
 #include "script/ast.h"

@@ -1,4 +1,5 @@
-// The parser's state and its two halves; included by parse_expression.cpp and parse_statement.cpp only.
+// The parser's state and its two halves; included by parse_expression.cpp and parse_statement.cpp
+// only.
 #pragma once
 
 #include <initializer_list>
@@ -86,6 +87,7 @@ class Parser {
   size_t at_ = 0;
 };
 
-std::shared_ptr<Expr> make_expr(ExprKind kind, const Range& range, std::vector<ExprPtr> items = {}, std::string text = {});
+std::shared_ptr<Expr> make_expr(ExprKind kind, const Range& range, std::vector<ExprPtr> items = {},
+                                std::string text = {});
 
 }  // namespace prong::script

@@ -10,9 +10,7 @@ thread_local std::string current_function;
 }
 
 Source::Source(std::string text, std::string file, int first_line, int removed_columns)
-    : text_(std::move(text)),
-      file_(std::move(file)),
-      first_line_(first_line),
+    : text_(std::move(text)), file_(std::move(file)), first_line_(first_line),
       removed_columns_(removed_columns) {
   line_starts_.push_back(0);
   for (size_t i = 0; i < text_.size(); ++i)
@@ -66,13 +64,16 @@ std::string show(const Range& range, std::string_view function) {
   const size_t indent = std::min(line.find_first_not_of(" \t"), line.size());
   out += cat("\n    ", line.substr(indent));
   const size_t column = range.begin - start;
-  const size_t width = std::max<size_t>(1, std::min<size_t>(range.end - range.begin, line.size() - column));
-  out += cat("\n    ", std::string(column > indent ? column - indent : 0, ' '), std::string(width, '^'));
+  const size_t width =
+      std::max<size_t>(1, std::min<size_t>(range.end - range.begin, line.size() - column));
+  out += cat("\n    ", std::string(column > indent ? column - indent : 0, ' '),
+             std::string(width, '^'));
   return out;
 }
 
 namespace {
-[[noreturn]] void raise(ErrorKind kind, const Range& range, std::string message, const std::string& hint) {
+[[noreturn]] void raise(ErrorKind kind, const Range& range, std::string message,
+                        const std::string& hint) {
   const std::string place = show(range, current_function);
   if (!place.empty()) message += cat("\n", place);
   if (!hint.empty()) message += cat("\nhint: ", hint);

@@ -1,4 +1,5 @@
-// Source text of scripts, and places in it. Every token, AST node and graph node made from text carries a Range.
+// Source text of scripts, and places in it. Every token, AST node and graph node made from text
+// carries a Range.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,8 @@
 
 namespace prong::script {
 
-// One piece of Python text as its author sees it: file, number of its first line, columns removed by dedent.
+// One piece of Python text as its author sees it: file, number of its first line, columns removed
+// by dedent.
 class Source {
  public:
   Source(std::string text, std::string file, int first_line, int removed_columns = 0);
@@ -20,8 +22,8 @@ class Source {
   const std::string& file() const { return file_; }
   int first_line() const { return first_line_; }
   int removed_columns() const { return removed_columns_; }
-  int line_of(size_t offset) const;            // as numbered in the file
-  size_t line_start(size_t offset) const;      // offset of the first character of its line
+  int line_of(size_t offset) const;        // as numbered in the file
+  size_t line_start(size_t offset) const;  // offset of the first character of its line
   std::string_view line_text(size_t offset) const;
   const Ref<SourceText>& shared() const { return shared_; }
 
@@ -49,8 +51,8 @@ struct Range {
 // '  File "a.py", line 3, in run\n    y = x +\n        ^^^' ; `function` may be empty.
 std::string show(const Range& range, std::string_view function = {});
 
-// A mistake in a script (kind kRuntime) or a form that scripts do not have (kUnsupported). The text names the
-// place and, where given, what to write instead.
+// A mistake in a script (kind kRuntime) or a form that scripts do not have (kUnsupported). The text
+// names the place and, where given, what to write instead.
 [[noreturn]] void fail(const Range& range, std::string message, std::string hint = {});
 [[noreturn]] void unsupported(const Range& range, std::string message, std::string hint);
 

@@ -1,4 +1,5 @@
-// Statements in order, and how they end: return, break, continue and raise become values of "$skip", "$stop",
+// Statements in order, and how they end: return, break, continue and raise become values of
+// "$skip", "$stop",
 // "$returned" and "$result", so that the graph needs nothing but ifs.
 #include "script/emitter.h"
 
@@ -8,7 +9,8 @@ namespace prong::script {
 void names_of_target(const Expr& target, std::set<std::string>& names) {
   if (target.kind == ExprKind::kName) names.insert(target.text);
   if (target.kind == ExprKind::kAttribute) names.insert(dotted_name(target));
-  if (target.kind == ExprKind::kTuple || target.kind == ExprKind::kList || target.kind == ExprKind::kStarred)
+  if (target.kind == ExprKind::kTuple || target.kind == ExprKind::kList ||
+      target.kind == ExprKind::kStarred)
     for (const ExprPtr& item : target.items) names_of_target(*item, names);
 }
 
@@ -58,7 +60,8 @@ Flow Emitter::statements(const Suite& block, size_t from) {
       flow = statement(s);
     }
     if (flow == Flow::kExits || flow == Flow::kRaises) return flow;
-    if (flow == Flow::kMaybe) return i + 1 == block.size() ? flow : rest_unless_skipped(block, i + 1);
+    if (flow == Flow::kMaybe)
+      return i + 1 == block.size() ? flow : rest_unless_skipped(block, i + 1);
   }
   return Flow::kFalls;
 }
@@ -75,7 +78,8 @@ Flow Emitter::rest_unless_skipped(const Suite& block, size_t from) {
   goes_on.flow = statements(block, from);
   leave(goes_on);
   merge(node, left, goes_on, where);
-  return goes_on.flow == Flow::kExits || goes_on.flow == Flow::kRaises ? Flow::kExits : Flow::kMaybe;
+  return goes_on.flow == Flow::kExits || goes_on.flow == Flow::kRaises ? Flow::kExits
+                                                                       : Flow::kMaybe;
 }
 
 void Emitter::set_exit(bool skip, bool stop, bool returned) {
@@ -87,73 +91,109 @@ void Emitter::set_exit(bool skip, bool stop, bool returned) {
 Flow Emitter::statement(const Stmt& s) {
   at(s.range);
   switch (s.kind) {
-    case StmtKind::kExpr: {
-      // torch.set_grad_enabled(False) as a statement takes effect at once; in "with" it is a context manager.
-      if (s.value->kind == ExprKind::kCall && s.value->arguments.size() == 1 &&
-          dotted_name(*s.value->items[0]).ends_with("set_grad_enabled")) {
-        const Term callee = expr(*s.value->items[0]);
-        if (callee.kind == Term::Kind::kNamed && callee.named.name == "manager:set_grad_enabled") {
-          host("switch_grad", {expr_value(*s.value->arguments[0].value)}, s.range);
-          return Flow::kFalls;
-        }
+  case StmtKind::kExpr: {
+    // torch.set_grad_enabled(False) as a statement takes effect at once; in "with" it is a context
+    // manager.
+    if (s.value->kind == ExprKind::kCall && s.value->arguments.size() == 1 &&
+        dotted_name(*s.value->items[0]).ends_with("set_grad_enabled")) {
+      const Term callee = expr(*s.value->items[0]);
+      if (callee.kind == Term::Kind::kNamed && callee.named.name == "manager:set_grad_enabled") {
+        host("switch_grad", {expr_value(*s.value->arguments[0].value)}, s.range);
+        return Flow::kFalls;
       }
-      expr(*s.value);
-      return Flow::kFalls;
     }
-    case StmtKind::kAssign: assign_statement(s); return Flow::kFalls;
-    case StmtKind::kAnnotated: annotated(s); return Flow::kFalls;
-    case StmtKind::kAugmented: augmented(s); return Flow::kFalls;
-    case StmtKind::kIf: {
-      bool took_rest = false;
-      return if_statement(s, {}, 0, &took_rest);
-    }
-    case StmtKind::kFor: return for_statement(s);
-    case StmtKind::kWhile: return while_statement(s);
-    case StmtKind::kReturn: return return_(s);
-    case StmtKind::kRaise: return raise(s);
-    case StmtKind::kAssert: assert_(s); return Flow::kFalls;
-    case StmtKind::kPass: return Flow::kFalls;
-    case StmtKind::kBreak: set_exit(true, true, false); return Flow::kExits;
-    case StmtKind::kContinue: set_exit(true, false, false); return Flow::kExits;
-    case StmtKind::kWith: return with_statement(s, 0);
-    case StmtKind::kDelete: delete_targets(s); return Flow::kFalls;
-    case StmtKind::kFunction:
-      unsupported(s.range, cat("the function '", s.function->name, "' is defined inside a scripted function"),
-                  "move the def out of the function, to the top of the file");
-    case StmtKind::kClass:
-      unsupported(s.range, cat("the class '", s.class_->name, "' is defined inside a scripted function"),
-                  "move the class out of the function and decorate it with @torch.jit.script");
-    case StmtKind::kUnsupported: break;
+    expr(*s.value);
+    return Flow::kFalls;
+  }
+  case StmtKind::kAssign:
+    assign_statement(s);
+    return Flow::kFalls;
+  case StmtKind::kAnnotated:
+    annotated(s);
+    return Flow::kFalls;
+  case StmtKind::kAugmented:
+    augmented(s);
+    return Flow::kFalls;
+  case StmtKind::kIf: {
+    bool took_rest = false;
+    return if_statement(s, {}, 0, &took_rest);
+  }
+  case StmtKind::kFor:
+    return for_statement(s);
+  case StmtKind::kWhile:
+    return while_statement(s);
+  case StmtKind::kReturn:
+    return return_(s);
+  case StmtKind::kRaise:
+    return raise(s);
+  case StmtKind::kAssert:
+    assert_(s);
+    return Flow::kFalls;
+  case StmtKind::kPass:
+    return Flow::kFalls;
+  case StmtKind::kBreak:
+    set_exit(true, true, false);
+    return Flow::kExits;
+  case StmtKind::kContinue:
+    set_exit(true, false, false);
+    return Flow::kExits;
+  case StmtKind::kWith:
+    return with_statement(s, 0);
+  case StmtKind::kDelete:
+    delete_targets(s);
+    return Flow::kFalls;
+  case StmtKind::kFunction:
+    unsupported(s.range,
+                cat("the function '", s.function->name, "' is defined inside a scripted function"),
+                "move the def out of the function, to the top of the file");
+  case StmtKind::kClass:
+    unsupported(s.range,
+                cat("the class '", s.class_->name, "' is defined inside a scripted function"),
+                "move the class out of the function and decorate it with @torch.jit.script");
+  case StmtKind::kUnsupported:
+    break;
   }
   if (s.text == "try")
-    unsupported(s.range, "try is not available in scripts", "test for the error beforehand, or put the try into a function marked @torch.jit.ignore");
+    unsupported(
+        s.range, "try is not available in scripts",
+        "test for the error beforehand, or put the try into a function marked @torch.jit.ignore");
   if (s.text == "import" || s.text == "from")
-    unsupported(s.range, "import is not available inside scripted functions", "move the import to the top of the file");
-  unsupported(s.range, cat("'", s.text, "' is not available in scripts"), "pass the value as an argument and return the new one");
+    unsupported(s.range, "import is not available inside scripted functions",
+                "move the import to the top of the file");
+  unsupported(s.range, cat("'", s.text, "' is not available in scripts"),
+              "pass the value as an argument and return the new one");
 }
 
 Flow Emitter::return_(const Stmt& s) {
   Value* result = nullptr;
   if (!s.value) {
     result = b_.none();
-    if (s.text == "implicit" && entry_.has_declared_result && !unknowns_.fits(Type::none(), result_))
-      fail(s.range, cat("the function '", entry_.name, "' may end without a return, but its result is '", name_of(result_), "'"),
+    if (s.text == "implicit" && entry_.has_declared_result &&
+        !unknowns_.fits(Type::none(), result_))
+      fail(s.range,
+           cat("the function '", entry_.name, "' may end without a return, but its result is '",
+               name_of(result_), "'"),
            "add a return or a raise at its end");
-    if (s.text == "implicit" && result_ && !entry_.has_declared_result && !result_->is(TypeKind::kNone) && entry_.ast)
+    if (s.text == "implicit" && result_ && !entry_.has_declared_result &&
+        !result_->is(TypeKind::kNone) && entry_.ast)
       note_result(Type::none(), s.range);
   } else {
     Term t = expr(*s.value, result_);
     result = value(t, s.value->range, result_);
   }
-  if (entry_.has_declared_result) result = expect(result, result_, s.value ? s.value->range : s.range, "return");
-  else note_result(type(result), s.range);
+  if (entry_.has_declared_result)
+    result = expect(result, result_, s.value ? s.value->range : s.range, "return");
+  else
+    note_result(type(result), s.range);
   env_["$result"].term = Term(result);
   set_exit(true, true, true);
   return Flow::kExits;
 }
 
 Flow Emitter::raise(const Stmt& s) {
-  if (!s.value) unsupported(s.range, "raise without an exception is not available in scripts", "name the exception: raise RuntimeError(\"...\")");
+  if (!s.value)
+    unsupported(s.range, "raise without an exception is not available in scripts",
+                "name the exception: raise RuntimeError(\"...\")");
   const Expr& e = *s.value;
   const bool is_call = e.kind == ExprKind::kCall;
   const Term callee = expr(is_call ? *e.items[0] : e);
@@ -163,7 +203,8 @@ Flow Emitter::raise(const Stmt& s) {
   Value* message = nullptr;
   if (is_call) {
     const GivenList args = evaluate_arguments(e);
-    if (args.size() == 1) message = to_text(args[0].term, args[0].range);
+    if (args.size() == 1)
+      message = to_text(args[0].term, args[0].range);
     else if (args.size() > 1) {
       std::vector<Term> items;
       for (const Given& g : args) items.push_back(g.term);

@@ -9,7 +9,8 @@ namespace {
 
 bool is_slice(const Term& t) { return t.kind == Term::Kind::kTuple && t.name == "slice"; }
 bool is_ellipsis(const Term& t) {
-  return t.kind == Term::Kind::kNamed && t.named.kind == Named::Kind::kBuiltin && t.named.name == "...";
+  return t.kind == Term::Kind::kNamed && t.named.kind == Named::Kind::kBuiltin &&
+         t.named.name == "...";
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ Term Emitter::index(const Term& base, const Term& item, const Range& where) {
     const auto i = known_int(item);
     if (!i) return -1;
     const int64_t wrapped = *i < 0 ? *i + n : *i;
-    if (wrapped < 0 || wrapped >= n) fail(where, cat("index ", *i, " is out of range for a tuple of ", n, " items"));
+    if (wrapped < 0 || wrapped >= n)
+      fail(where, cat("index ", *i, " is out of range for a tuple of ", n, " items"));
     return wrapped;
   };
   // A tuple that was written out, or is a value: items by known index.
@@ -58,71 +60,87 @@ Term Emitter::index(const Term& base, const Term& item, const Range& where) {
     const int64_t i = position(static_cast<int64_t>(base.items.size()));
     if (i >= 0) return base.items[static_cast<size_t>(i)];
   }
-  if (base.kind == Term::Kind::kNamed && base.named.kind != Named::Kind::kConstant && base.named.kind != Named::Kind::kObject)
-    fail(where, cat(describe(base), " cannot be indexed in a script"), "types with [ ] stand only in annotations");
+  if (base.kind == Term::Kind::kNamed && base.named.kind != Named::Kind::kConstant &&
+      base.named.kind != Named::Kind::kObject)
+    fail(where, cat(describe(base), " cannot be indexed in a script"),
+         "types with [ ] stand only in annotations");
   Value* v = value(base, where);
   const TypePtr ty = type(v);
   switch (ty->kind()) {
-    case TypeKind::kTensor: return Term(tensor_index(v, item, where));
-    case TypeKind::kTuple: {
-      const auto n = static_cast<int64_t>(ty->elements().size());
-      if (is_slice(item)) {
-        std::optional<int64_t> parts[3];
-        for (int i = 0; i < 3; ++i) {
-          const IValue* c = item.items[static_cast<size_t>(i)].value->constant();
-          if (!c) fail(where, "the slice of a tuple needs known numbers", "use a list");
-          if (c->is_int()) parts[i] = c->to_int();
-        }
-        const int64_t step = parts[2].value_or(1);
-        if (step == 0) fail(where, "slice step cannot be zero");
-        const auto clamp = [&](std::optional<int64_t> x, int64_t absent, int64_t low, int64_t high) {
-          if (!x) return absent;
-          return std::clamp(*x < 0 ? *x + n : *x, low, high);
-        };
-        const int64_t start = step > 0 ? clamp(parts[0], 0, 0, n) : clamp(parts[0], n - 1, -1, n - 1);
-        const int64_t stop = step > 0 ? clamp(parts[1], n, 0, n) : clamp(parts[1], -1, -1, n - 1);
-        std::vector<Term> items;
-        for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step) items.emplace_back(b_.tuple_get(v, i));
-        return Term::tuple(std::move(items));
+  case TypeKind::kTensor:
+    return Term(tensor_index(v, item, where));
+  case TypeKind::kTuple: {
+    const auto n = static_cast<int64_t>(ty->elements().size());
+    if (is_slice(item)) {
+      std::optional<int64_t> parts[3];
+      for (int i = 0; i < 3; ++i) {
+        const IValue* c = item.items[static_cast<size_t>(i)].value->constant();
+        if (!c) fail(where, "the slice of a tuple needs known numbers", "use a list");
+        if (c->is_int()) parts[i] = c->to_int();
       }
-      const int64_t i = position(n);
-      if (i >= 0) {
-        if (v->producer() && v->producer()->is(NodeKind::kTupleConstruct)) return Term(v->producer()->input(static_cast<size_t>(i)));
-        return Term(b_.tuple_get(v, i));
-      }
-      for (const TypePtr& t : ty->elements())
-        if (!same(t, ty->elements()[0])) fail(where, "a tuple of different types needs a known index", "use a list of one type");
-      return Term(host("getitem", {to_list(Term(v), where), value(item, where)}, where));
+      const int64_t step = parts[2].value_or(1);
+      if (step == 0) fail(where, "slice step cannot be zero");
+      const auto clamp = [&](std::optional<int64_t> x, int64_t absent, int64_t low, int64_t high) {
+        if (!x) return absent;
+        return std::clamp(*x < 0 ? *x + n : *x, low, high);
+      };
+      const int64_t start = step > 0 ? clamp(parts[0], 0, 0, n) : clamp(parts[0], n - 1, -1, n - 1);
+      const int64_t stop = step > 0 ? clamp(parts[1], n, 0, n) : clamp(parts[1], -1, -1, n - 1);
+      std::vector<Term> items;
+      for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
+        items.emplace_back(b_.tuple_get(v, i));
+      return Term::tuple(std::move(items));
     }
-    case TypeKind::kClass: {
-      const auto& cls = static_cast<const ClassType&>(*ty->class_info());
-      const ClassEntry* entry = find_class(cls);
-      if (entry && entry->container != ContainerKind::kNone) return module_index(v, *entry, item, where);
-      return apply(attribute(Term(v), "__getitem__", where), {{{}, item, where}}, where);
+    const int64_t i = position(n);
+    if (i >= 0) {
+      if (v->producer() && v->producer()->is(NodeKind::kTupleConstruct))
+        return Term(v->producer()->input(static_cast<size_t>(i)));
+      return Term(b_.tuple_get(v, i));
     }
-    case TypeKind::kOptional:
-      fail(where, cat("a value of type '", name_of(ty), "' may be None and cannot be indexed"), "test it with 'is not None' first");
-    default: break;
+    for (const TypePtr& t : ty->elements())
+      if (!same(t, ty->elements()[0]))
+        fail(where, "a tuple of different types needs a known index", "use a list of one type");
+    return Term(host("getitem", {to_list(Term(v), where), value(item, where)}, where));
+  }
+  case TypeKind::kClass: {
+    const auto& cls = static_cast<const ClassType&>(*ty->class_info());
+    const ClassEntry* entry = find_class(cls);
+    if (entry && entry->container != ContainerKind::kNone)
+      return module_index(v, *entry, item, where);
+    return apply(attribute(Term(v), "__getitem__", where), {{{}, item, where}}, where);
+  }
+  case TypeKind::kOptional:
+    fail(where, cat("a value of type '", name_of(ty), "' may be None and cannot be indexed"),
+         "test it with 'is not None' first");
+  default:
+    break;
   }
   if (is_slice(item))
-    return Term(host("getslice", {v, item.items[0].value, item.items[1].value, item.items[2].value}, where));
+    return Term(host("getslice", {v, item.items[0].value, item.items[1].value, item.items[2].value},
+                     where));
   Value* i = value(item, where);
-  if (type(i)->is(TypeKind::kTensor) && (ty->is(TypeKind::kList) || ty->is(TypeKind::kStr))) i = convert(i, Type::int_(), true);
+  if (type(i)->is(TypeKind::kTensor) && (ty->is(TypeKind::kList) || ty->is(TypeKind::kStr)))
+    i = convert(i, Type::int_(), true);
   if (type(i)->is(TypeKind::kNumber)) i = host("int", {i}, where);
   return Term(host("getitem", {v, i}, where));
 }
 
-Term Emitter::module_index(Value* container, const ClassEntry& entry, const Term& item, const Range& where) {
+Term Emitter::module_index(Value* container, const ClassEntry& entry, const Term& item,
+                           const Range& where) {
   const auto n = static_cast<int64_t>(entry.keys.size());
   if (entry.container == ContainerKind::kDict) {
     const auto key = known_text(item);
-    if (!key) unsupported(where, "a ModuleDict needs a key that is known when the function is compiled", "loop over .items()");
-    if (std::find(entry.keys.begin(), entry.keys.end(), *key) == entry.keys.end()) fail(where, cat("the ModuleDict has no '", *key, "'"));
+    if (!key)
+      unsupported(where, "a ModuleDict needs a key that is known when the function is compiled",
+                  "loop over .items()");
+    if (std::find(entry.keys.begin(), entry.keys.end(), *key) == entry.keys.end())
+      fail(where, cat("the ModuleDict has no '", *key, "'"));
     return object_attribute(container, *key, where);
   }
   if (is_slice(item)) {
     std::vector<Term> all;
-    for (const std::string& key : entry.keys) all.push_back(object_attribute(container, key, where));
+    for (const std::string& key : entry.keys)
+      all.push_back(object_attribute(container, key, where));
     std::optional<int64_t> parts[3];
     for (int i = 0; i < 3; ++i) {
       const auto c = known_int(item.items[static_cast<size_t>(i)]);
@@ -137,12 +155,14 @@ Term Emitter::module_index(Value* container, const ClassEntry& entry, const Term
     const int64_t start = step > 0 ? clamp(parts[0], 0, 0, n) : clamp(parts[0], n - 1, -1, n - 1);
     const int64_t stop = step > 0 ? clamp(parts[1], n, 0, n) : clamp(parts[1], -1, -1, n - 1);
     std::vector<Term> out;
-    for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step) out.push_back(all[static_cast<size_t>(i)]);
+    for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step)
+      out.push_back(all[static_cast<size_t>(i)]);
     return Term::tuple(std::move(out));
   }
   if (const auto i = known_int(item)) {
     const int64_t wrapped = *i < 0 ? *i + n : *i;
-    if (wrapped < 0 || wrapped >= n) fail(where, cat("index ", *i, " is out of range for a ModuleList of ", n, " modules"));
+    if (wrapped < 0 || wrapped >= n)
+      fail(where, cat("index ", *i, " is out of range for a ModuleList of ", n, " modules"));
     return object_attribute(container, entry.keys[static_cast<size_t>(wrapped)], where);
   }
   // The index is not known: fine where all modules are of one class.
@@ -171,10 +191,13 @@ struct IndexItems {
 
 static IndexItems index_items(Emitter& e, const Term& item, const Range& where) {
   IndexItems out;
-  if (item.kind == Term::Kind::kTuple && !is_slice(item)) out.items = item.items;
-  else out.items = {item};
+  if (item.kind == Term::Kind::kTuple && !is_slice(item))
+    out.items = item.items;
+  else
+    out.items = {item};
   // A tuple value spreads too.
-  if (out.items.size() == 1 && out.items[0].is_value() && e.type(out.items[0].value)->is(TypeKind::kTuple)) {
+  if (out.items.size() == 1 && out.items[0].is_value() &&
+      e.type(out.items[0].value)->is(TypeKind::kTuple)) {
     Value* tuple = out.items[0].value;
     out.items.clear();
     for (Value* v : e.build().tuple_unpack(tuple)) out.items.emplace_back(v);
@@ -191,9 +214,11 @@ static IndexItems index_items(Emitter& e, const Term& item, const Range& where) 
     if (ty->is(TypeKind::kInt) || ty->is(TypeKind::kNone)) continue;
     out.is_basic = false;
     const bool fine = ty->is(TypeKind::kTensor) || ty->is(TypeKind::kBool) ||
-                      (ty->is(TypeKind::kList) && (is_number(ty->element()) || ty->element()->is(TypeKind::kList)));
-    if (!fine) fail(where, cat("a tensor cannot be indexed with a value of type '", e.name_of(ty), "'"),
-                    ty->is(TypeKind::kOptional) ? "test it with 'is not None' first" : "");
+                      (ty->is(TypeKind::kList) &&
+                       (is_number(ty->element()) || ty->element()->is(TypeKind::kList)));
+    if (!fine)
+      fail(where, cat("a tensor cannot be indexed with a value of type '", e.name_of(ty), "'"),
+           ty->is(TypeKind::kOptional) ? "test it with 'is not None' first" : "");
   }
   return out;
 }
@@ -209,7 +234,8 @@ static Value* basic_view(Emitter& e, Value* t, const std::vector<Term>& items, c
       if (from_end) fail(where, "an index can only have one '...'");
       from_end = true;
       for (size_t k = i + 1; k < items.size(); ++k)
-        after += is_slice(items[k]) || (items[k].is_value() && e.type(items[k].value)->is(TypeKind::kInt));
+        after += is_slice(items[k]) ||
+                 (items[k].is_value() && e.type(items[k].value)->is(TypeKind::kInt));
       continue;
     }
     const bool is_new = item.is_value() && e.type(item.value)->is(TypeKind::kNone);
@@ -223,7 +249,8 @@ static Value* basic_view(Emitter& e, Value* t, const std::vector<Term>& items, c
       const auto none = [&](size_t k) { return e.type(item.items[k].value)->is(TypeKind::kNone); };
       Value* step = none(2) ? e.integer(1) : item.items[2].value;
       if (!(none(0) && none(1) && none(2)))
-        t = e.op("slice", {t, e.integer(at), item.items[0].value, item.items[1].value, step}, where);
+        t = e.op("slice", {t, e.integer(at), item.items[0].value, item.items[1].value, step},
+                 where);
       ++dim;
     } else {
       t = e.op("select", {t, e.integer(at), item.value}, where);
@@ -236,9 +263,13 @@ static Value* basic_view(Emitter& e, Value* t, const std::vector<Term>& items, c
 static Value* index_tuple(Emitter& e, const IndexItems& index, const Range& where) {
   std::vector<Value*> out;
   for (const Term& t : index.items) {
-    if (is_ellipsis(t)) out.push_back(e.text("..."));
-    else if (is_slice(t)) out.push_back(e.build().tuple(std::vector<Value*>{t.items[0].value, t.items[1].value, t.items[2].value}));
-    else out.push_back(e.value(t, where));
+    if (is_ellipsis(t))
+      out.push_back(e.text("..."));
+    else if (is_slice(t))
+      out.push_back(e.build().tuple(
+          std::vector<Value*>{t.items[0].value, t.items[1].value, t.items[2].value}));
+    else
+      out.push_back(e.value(t, where));
   }
   return e.build().tuple(out);
 }
@@ -254,7 +285,8 @@ void Emitter::tensor_set_item(Value* t, const Term& item, Value* v, const Range&
   const IndexItems index = index_items(*this, item, where);
   const TypePtr ty = type(v);
   if (!ty->is(TypeKind::kTensor) && !is_number(ty))
-    fail(where, cat("cannot assign a value of type '", name_of(ty), "' to an item of a tensor"), "make it a tensor with torch.tensor(...)");
+    fail(where, cat("cannot assign a value of type '", name_of(ty), "' to an item of a tensor"),
+         "make it a tensor with torch.tensor(...)");
   host("tensor_setitem", {t, index_tuple(*this, index, where), v}, where);
 }
 
@@ -264,19 +296,24 @@ void Emitter::set_item(const Term& base, const Term& item, Value* v, const Range
   at(where);
   if (ty->is(TypeKind::kTensor)) return tensor_set_item(container, item, v, where);
   if (ty->is(TypeKind::kClass)) {
-    apply(attribute(Term(container), "__setitem__", where), {{{}, item, where}, {{}, Term(v), where}}, where);
+    apply(attribute(Term(container), "__setitem__", where),
+          {{{}, item, where}, {{}, Term(v), where}}, where);
     return;
   }
   if (ty->is(TypeKind::kTuple)) fail(where, "items of a tuple cannot be assigned", "use a list");
   if (ty->is(TypeKind::kList) || ty->is(TypeKind::kDict)) {
     const TypePtr wanted = ty->is(TypeKind::kList) ? ty->element() : ty->elements()[1];
     if (is_slice(item)) {
-      host("setslice", {container, item.items[0].value, item.items[1].value, item.items[2].value, to_list(Term(v), where, ty)}, where);
+      host("setslice",
+           {container, item.items[0].value, item.items[1].value, item.items[2].value,
+            to_list(Term(v), where, ty)},
+           where);
       return;
     }
     v = expect(v, wanted, where, "the item");
     Value* i = value(item, where);
-    if (ty->is(TypeKind::kList) && type(i)->is(TypeKind::kTensor)) i = convert(i, Type::int_(), true);
+    if (ty->is(TypeKind::kList) && type(i)->is(TypeKind::kTensor))
+      i = convert(i, Type::int_(), true);
     if (ty->is(TypeKind::kDict)) i = expect(i, ty->elements()[0], where, "the key");
     host("setitem", {container, i, v}, where);
     return;
@@ -287,8 +324,11 @@ void Emitter::set_item(const Term& base, const Term& item, Value* v, const Range
 void Emitter::delete_item(const Term& base, const Term& item, const Range& where) {
   Value* container = value(base, where);
   at(where);
-  if (is_slice(item)) host("delslice", {container, item.items[0].value, item.items[1].value, item.items[2].value}, where);
-  else host("delitem", {container, value(item, where)}, where);
+  if (is_slice(item))
+    host("delslice", {container, item.items[0].value, item.items[1].value, item.items[2].value},
+         where);
+  else
+    host("delitem", {container, value(item, where)}, where);
 }
 
 }  // namespace prong::script

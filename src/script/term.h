@@ -1,5 +1,5 @@
-// Term: what an expression denotes while a function is compiled: a value of the graph, or something that exists
-// only then (a function, a module of Python, a bound method, a tuple of such).
+// Term: what an expression denotes while a function is compiled: a value of the graph, or something
+// that exists only then (a function, a module of Python, a bound method, a tuple of such).
 #pragma once
 
 #include <functional>
@@ -23,13 +23,13 @@ struct Term {
   enum class Kind : uint8_t {
     kNothing,
     kValue,
-    kTuple,     // items: written out, (a, b)
-    kNamed,     // named
-    kMethod,    // self.name of a built-in type or an interface
-    kBound,     // a compiled or ignored method: named, with self as its first argument
-    kIterable,  // range(...), enumerate(...), zip(...), reversed(...), d.items()
-    kGenerator, // comprehension, not run yet
-    kSuper,     // super(); self
+    kTuple,      // items: written out, (a, b)
+    kNamed,      // named
+    kMethod,     // self.name of a built-in type or an interface
+    kBound,      // a compiled or ignored method: named, with self as its first argument
+    kIterable,   // range(...), enumerate(...), zip(...), reversed(...), d.items()
+    kGenerator,  // comprehension, not run yet
+    kSuper,      // super(); self
   };
   Kind kind = Kind::kNothing;
   Value* value = nullptr;  // kValue; self of kMethod, kBound, kSuper
@@ -69,8 +69,8 @@ struct Iterable {
 using IterablePtr = std::shared_ptr<const Iterable>;
 
 struct Variable {
-  Term term;           // kNothing: not usable, see `problem`
-  TypePtr declared;    // of an annotation; null: none
+  Term term;         // kNothing: not usable, see `problem`
+  TypePtr declared;  // of an annotation; null: none
   std::string problem;
 };
 using Environment = std::map<std::string, Variable>;

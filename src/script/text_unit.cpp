@@ -37,20 +37,23 @@ struct Namespace final : Entity {
     if (path == "math") {
       if (name == "pi") return constant(IValue(M_PI), Type::float_());
       if (name == "e") return constant(IValue(M_E), Type::float_());
-      if (name == "inf") return constant(IValue(std::numeric_limits<double>::infinity()), Type::float_());
+      if (name == "inf")
+        return constant(IValue(std::numeric_limits<double>::infinity()), Type::float_());
       if (name == "nan") return constant(IValue(std::nan("")), Type::float_());
       if (!host_registry().overloads("math_" + name).empty()) return builtin("host:math_" + name);
       return n;
     }
     const std::string below = path == "torch" ? name : path.substr(6) + "." + name;
     if (const std::string_view b = builtin_of_torch(below); !b.empty()) return builtin(b);
-    if (const auto dtype = dtype_from_name(name); dtype && path == "torch") return constant(IValue(*dtype), Type::dtype());
+    if (const auto dtype = dtype_from_name(name); dtype && path == "torch")
+      return constant(IValue(*dtype), Type::dtype());
     if ((path == "torch" || path == "torch.nn.functional") && !registry().overloads(name).empty()) {
       n.kind = Named::Kind::kOp;
       n.name = name;
       return n;
     }
-    for (std::string_view known : {"jit", "nn", "nn.functional", "futures", "autograd", "autograd.profiler", "profiler"})
+    for (std::string_view known :
+         {"jit", "nn", "nn.functional", "futures", "autograd", "autograd.profiler", "profiler"})
       if (below == known) {
         n.kind = Named::Kind::kNamespace;
         n.name = "torch." + below;
@@ -87,22 +90,32 @@ struct TextResolver final : Resolver {
   TypePtr type(const std::string& text) override {
     std::string plain = text;
     for (std::string_view prefix : {"torch.jit.", "torch.", "typing."})
-      for (size_t at; (at = plain.find(prefix)) != std::string::npos;) plain.erase(at, prefix.size());
+      for (size_t at; (at = plain.find(prefix)) != std::string::npos;)
+        plain.erase(at, prefix.size());
     const size_t bare = plain.find("Future");
     if (bare != std::string::npos && (bare + 6 == plain.size() || plain[bare + 6] != '['))
-      throw_error(ErrorKind::kRuntime, "Attempted to use Future without a contained type: write Future[Tensor], or what else it holds");
+      throw_error(ErrorKind::kRuntime,
+                  "Attempted to use Future without a contained type: write Future[Tensor], or what "
+                  "else it holds");
     return Type::parse(plain);
   }
   IValue default_value(const std::string&, const std::string& text, const TypePtr&) override {
     const ExprPtr e = parse_expression(std::make_shared<Source>(text, "<default>", 1));
     switch (e->kind) {
-      case ExprKind::kInt: return IValue(static_cast<int64_t>(std::stoll(e->text)));
-      case ExprKind::kFloat: return IValue(std::stod(e->text));
-      case ExprKind::kString: return IValue(e->text);
-      case ExprKind::kTrue: return IValue(true);
-      case ExprKind::kFalse: return IValue(false);
-      case ExprKind::kNone: return IValue();
-      default: throw_error(ErrorKind::kUnsupported, cat("the default '", text, "' is no plain constant"));
+    case ExprKind::kInt:
+      return IValue(static_cast<int64_t>(std::stoll(e->text)));
+    case ExprKind::kFloat:
+      return IValue(std::stod(e->text));
+    case ExprKind::kString:
+      return IValue(e->text);
+    case ExprKind::kTrue:
+      return IValue(true);
+    case ExprKind::kFalse:
+      return IValue(false);
+    case ExprKind::kNone:
+      return IValue();
+    default:
+      throw_error(ErrorKind::kUnsupported, cat("the default '", text, "' is no plain constant"));
     }
   }
 };
@@ -114,7 +127,8 @@ TextUnit::TextUnit(const std::string& text, const std::string& file) {
   auto resolver = make_ref<TextResolver>();
   for (const StmtPtr& s : parse_file(source)) {
     if (s->kind == StmtKind::kPass) continue;
-    if (s->kind != StmtKind::kFunction) unsupported(s->range, "only functions can stand in this text", "write a def");
+    if (s->kind != StmtKind::kFunction)
+      unsupported(s->range, "only functions can stand in this text", "write a def");
     auto entry = make_ref<FunctionEntry>();
     entry->name = entry->qualified_name = s->function->name;
     entry->source = source;

@@ -1,5 +1,5 @@
-// Functions from one piece of text, for C++ programs without Python: names mean functions of the text, builtins,
-// torch.* and math.*.
+// Functions from one piece of text, for C++ programs without Python: names mean functions of the
+// text, builtins, torch.* and math.*.
 #pragma once
 
 #include <map>

@@ -9,14 +9,20 @@ namespace prong::script {
 
 TypePtr rebuild(const TypePtr& type, std::vector<TypePtr> elements) {
   switch (type->kind()) {
-    case TypeKind::kOptional: return Type::optional(std::move(elements[0]));
-    case TypeKind::kList: return Type::list(std::move(elements[0]));
-    case TypeKind::kFuture: return Type::future(std::move(elements[0]));
-    case TypeKind::kDict: return Type::dict(std::move(elements[0]), std::move(elements[1]));
-    case TypeKind::kTuple:
-      return type->fields().empty() ? Type::tuple(std::move(elements))
-                                    : Type::named_tuple(type->name(), type->fields(), std::move(elements));
-    default: return type;
+  case TypeKind::kOptional:
+    return Type::optional(std::move(elements[0]));
+  case TypeKind::kList:
+    return Type::list(std::move(elements[0]));
+  case TypeKind::kFuture:
+    return Type::future(std::move(elements[0]));
+  case TypeKind::kDict:
+    return Type::dict(std::move(elements[0]), std::move(elements[1]));
+  case TypeKind::kTuple:
+    return type->fields().empty()
+               ? Type::tuple(std::move(elements))
+               : Type::named_tuple(type->name(), type->fields(), std::move(elements));
+  default:
+    return type;
   }
 }
 
@@ -49,7 +55,9 @@ TypePtr& Unknowns::slot(const TypePtr& variable) {
   std::from_chars(name.data() + 1, name.data() + name.size(), n);
   return known_[n];
 }
-const TypePtr& Unknowns::slot(const TypePtr& variable) const { return const_cast<Unknowns*>(this)->slot(variable); }
+const TypePtr& Unknowns::slot(const TypePtr& variable) const {
+  return const_cast<Unknowns*>(this)->slot(variable);
+}
 
 TypePtr Unknowns::resolve(const TypePtr& type) const {
   if (is_unknown(type)) {
@@ -87,8 +95,8 @@ bool Unknowns::equate(const TypePtr& a0, const TypePtr& b0) {
     slot(variable) = meaning;
     return true;
   }
-  if (a->kind() != b->kind() || a->elements().size() != b->elements().size() || a->elements().empty() ||
-      a->name() != b->name())
+  if (a->kind() != b->kind() || a->elements().size() != b->elements().size() ||
+      a->elements().empty() || a->name() != b->name())
     return false;
   for (size_t i = 0; i < a->elements().size(); ++i)
     if (!equate(a->elements()[i], b->elements()[i])) return false;
@@ -100,17 +108,20 @@ bool Unknowns::fits(const TypePtr& from0, const TypePtr& to0) {
   if (!has_unknown(from) && !has_unknown(to)) return is_subtype(from, to);
   if (is_unknown(from) || is_unknown(to)) return equate(from, to);
   switch (to->kind()) {
-    case TypeKind::kAny: return true;
-    case TypeKind::kOptional:
-      if (from->is(TypeKind::kNone)) return true;
-      return fits(from->is(TypeKind::kOptional) ? from->element() : from, to->element());
-    case TypeKind::kTuple:
-    case TypeKind::kFuture:
-      if (from->kind() != to->kind() || from->elements().size() != to->elements().size()) return false;
-      for (size_t i = 0; i < from->elements().size(); ++i)
-        if (!fits(from->elements()[i], to->elements()[i])) return false;
-      return true;
-    default: return equate(from, to);
+  case TypeKind::kAny:
+    return true;
+  case TypeKind::kOptional:
+    if (from->is(TypeKind::kNone)) return true;
+    return fits(from->is(TypeKind::kOptional) ? from->element() : from, to->element());
+  case TypeKind::kTuple:
+  case TypeKind::kFuture:
+    if (from->kind() != to->kind() || from->elements().size() != to->elements().size())
+      return false;
+    for (size_t i = 0; i < from->elements().size(); ++i)
+      if (!fits(from->elements()[i], to->elements()[i])) return false;
+    return true;
+  default:
+    return equate(from, to);
   }
 }
 
@@ -121,7 +132,9 @@ TypePtr Unknowns::settle(const TypePtr& type) {
   return map_elements(resolve(t), [&](const TypePtr& e) { return settle(e); });
 }
 
-TypePtr without_none(const TypePtr& type) { return type->is(TypeKind::kOptional) ? type->element() : type; }
+TypePtr without_none(const TypePtr& type) {
+  return type->is(TypeKind::kOptional) ? type->element() : type;
+}
 
 TypePtr join(Unknowns& unknowns, const TypePtr& a0, const TypePtr& b0) {
   const TypePtr a = unknowns.resolve(a0), b = unknowns.resolve(b0);
@@ -133,43 +146,46 @@ TypePtr join(Unknowns& unknowns, const TypePtr& a0, const TypePtr& b0) {
   return unify(a, b);
 }
 
-bool match(Unknowns& unknowns, const TypePtr& formal, const TypePtr& actual0, SchemaBindings& bindings) {
+bool match(Unknowns& unknowns, const TypePtr& formal, const TypePtr& actual0,
+           SchemaBindings& bindings) {
   const TypePtr actual = unknowns.resolve(actual0);
   switch (formal->kind()) {
-    case TypeKind::kVar: {
-      for (auto& [name, type] : bindings) {
-        if (name != formal->name()) continue;
-        if (unknowns.fits(actual, type)) return true;
+  case TypeKind::kVar: {
+    for (auto& [name, type] : bindings) {
+      if (name != formal->name()) continue;
+      if (unknowns.fits(actual, type)) return true;
+      return false;
+    }
+    bindings.emplace_back(formal->name(), actual);
+    return true;
+  }
+  case TypeKind::kOptional:
+    if (actual->is(TypeKind::kNone)) return true;
+    return match(unknowns, formal->element(), without_none(actual), bindings);
+  case TypeKind::kList:
+  case TypeKind::kDict:
+  case TypeKind::kFuture:
+  case TypeKind::kTuple: {
+    if (Unknowns::is_unknown(actual)) {
+      const TypePtr meaning = substitute_all(unknowns, formal, bindings);
+      return unknowns.equate(actual, meaning);
+    }
+    if (actual->kind() != formal->kind() || actual->elements().size() != formal->elements().size())
+      return false;
+    const bool invariant = formal->is(TypeKind::kList) || formal->is(TypeKind::kDict);
+    for (size_t i = 0; i < formal->elements().size(); ++i) {
+      const TypePtr& f = formal->elements()[i];
+      const TypePtr& a = actual->elements()[i];
+      if (invariant && !f->is(TypeKind::kVar) && f->elements().empty()) {
+        if (!unknowns.equate(a, f)) return false;
+      } else if (!match(unknowns, f, a, bindings)) {
         return false;
       }
-      bindings.emplace_back(formal->name(), actual);
-      return true;
     }
-    case TypeKind::kOptional:
-      if (actual->is(TypeKind::kNone)) return true;
-      return match(unknowns, formal->element(), without_none(actual), bindings);
-    case TypeKind::kList:
-    case TypeKind::kDict:
-    case TypeKind::kFuture:
-    case TypeKind::kTuple: {
-      if (Unknowns::is_unknown(actual)) {
-        const TypePtr meaning = substitute_all(unknowns, formal, bindings);
-        return unknowns.equate(actual, meaning);
-      }
-      if (actual->kind() != formal->kind() || actual->elements().size() != formal->elements().size()) return false;
-      const bool invariant = formal->is(TypeKind::kList) || formal->is(TypeKind::kDict);
-      for (size_t i = 0; i < formal->elements().size(); ++i) {
-        const TypePtr& f = formal->elements()[i];
-        const TypePtr& a = actual->elements()[i];
-        if (invariant && !f->is(TypeKind::kVar) && f->elements().empty()) {
-          if (!unknowns.equate(a, f)) return false;
-        } else if (!match(unknowns, f, a, bindings)) {
-          return false;
-        }
-      }
-      return true;
-    }
-    default: return unknowns.fits(actual, formal);
+    return true;
+  }
+  default:
+    return unknowns.fits(actual, formal);
   }
 }
 
@@ -180,7 +196,8 @@ TypePtr substitute_all(Unknowns& unknowns, const TypePtr& type, SchemaBindings& 
     bindings.emplace_back(type->name(), unknowns.fresh());
     return bindings.back().second;
   }
-  return map_elements(type, [&](const TypePtr& e) { return substitute_all(unknowns, e, bindings); });
+  return map_elements(type,
+                      [&](const TypePtr& e) { return substitute_all(unknowns, e, bindings); });
 }
 
 }  // namespace prong::script

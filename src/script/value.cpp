@@ -60,48 +60,65 @@ Value* Emitter::constant_of(const IValue& v, const TypePtr& type, const Range& a
 
 std::string Emitter::describe(const Term& t) const {
   switch (t.kind) {
-    case Term::Kind::kNothing: return "nothing";
-    case Term::Kind::kValue: return cat("a value of type '", name_of(t.value->type()), "'");
-    case Term::Kind::kTuple: return "a tuple";
-    case Term::Kind::kMethod: return cat("the method '", t.name, "'");
-    case Term::Kind::kBound: return cat("the method '", t.named.name, "'");
-    case Term::Kind::kIterable: return "an iterator";
-    case Term::Kind::kGenerator: return "a generator";
-    case Term::Kind::kSuper: return "super()";
-    case Term::Kind::kNamed: break;
+  case Term::Kind::kNothing:
+    return "nothing";
+  case Term::Kind::kValue:
+    return cat("a value of type '", name_of(t.value->type()), "'");
+  case Term::Kind::kTuple:
+    return "a tuple";
+  case Term::Kind::kMethod:
+    return cat("the method '", t.name, "'");
+  case Term::Kind::kBound:
+    return cat("the method '", t.named.name, "'");
+  case Term::Kind::kIterable:
+    return "an iterator";
+  case Term::Kind::kGenerator:
+    return "a generator";
+  case Term::Kind::kSuper:
+    return "super()";
+  case Term::Kind::kNamed:
+    break;
   }
   switch (t.named.kind) {
-    case Named::Kind::kNamespace: return cat("the Python module ", t.named.entity->describe());
-    case Named::Kind::kClass:
-    case Named::Kind::kNamedTuple:
-    case Named::Kind::kException: return cat("the class '", t.named.name, "'");
-    default: return cat("the function '", t.named.name, "'");
+  case Named::Kind::kNamespace:
+    return cat("the Python module ", t.named.entity->describe());
+  case Named::Kind::kClass:
+  case Named::Kind::kNamedTuple:
+  case Named::Kind::kException:
+    return cat("the class '", t.named.name, "'");
+  default:
+    return cat("the function '", t.named.name, "'");
   }
 }
 
 Value* Emitter::value(const Term& t, const Range& where, const TypePtr& hint) {
   switch (t.kind) {
-    case Term::Kind::kValue: return t.value;
-    case Term::Kind::kTuple: {
-      std::vector<Value*> items;
-      const TypePtr expected = hint ? without_none(unknowns_.resolve(hint)) : TypePtr();
-      const bool fits = expected && expected->is(TypeKind::kTuple) && expected->elements().size() == t.items.size();
-      for (size_t i = 0; i < t.items.size(); ++i) {
-        Value* v = value(t.items[i], where, fits ? expected->elements()[i] : TypePtr());
-        Value* converted = fits ? convert(v, expected->elements()[i]) : nullptr;
-        items.push_back(converted ? converted : v);
-      }
-      return b_.tuple(items);
+  case Term::Kind::kValue:
+    return t.value;
+  case Term::Kind::kTuple: {
+    std::vector<Value*> items;
+    const TypePtr expected = hint ? without_none(unknowns_.resolve(hint)) : TypePtr();
+    const bool fits =
+        expected && expected->is(TypeKind::kTuple) && expected->elements().size() == t.items.size();
+    for (size_t i = 0; i < t.items.size(); ++i) {
+      Value* v = value(t.items[i], where, fits ? expected->elements()[i] : TypePtr());
+      Value* converted = fits ? convert(v, expected->elements()[i]) : nullptr;
+      items.push_back(converted ? converted : v);
     }
-    case Term::Kind::kNamed:
-      if (t.named.kind == Named::Kind::kConstant) return constant_of(t.named.value, t.named.type, where);
-      if (t.named.kind == Named::Kind::kObject || t.named.kind == Named::Kind::kManager)
-        return b_.constant(t.named.value, t.named.type);
-      if (t.named.kind == Named::Kind::kUnsupported) unsupported(where, t.named.name, {});
-      break;
-    case Term::Kind::kGenerator:
-    case Term::Kind::kIterable: return to_list(t, where, hint);
-    default: break;
+    return b_.tuple(items);
+  }
+  case Term::Kind::kNamed:
+    if (t.named.kind == Named::Kind::kConstant)
+      return constant_of(t.named.value, t.named.type, where);
+    if (t.named.kind == Named::Kind::kObject || t.named.kind == Named::Kind::kManager)
+      return b_.constant(t.named.value, t.named.type);
+    if (t.named.kind == Named::Kind::kUnsupported) unsupported(where, t.named.name, {});
+    break;
+  case Term::Kind::kGenerator:
+  case Term::Kind::kIterable:
+    return to_list(t, where, hint);
+  default:
+    break;
   }
   unsupported(where, cat(describe(t), " cannot be used as a value in a script"),
               "call it, or give it to torch.jit.fork");
@@ -123,7 +140,8 @@ Value* Emitter::convert(Value* v, const TypePtr& to0, bool loose) {
   const TypePtr inner = without_none(to);
   if (inner->is(TypeKind::kFloat) && (from->is(TypeKind::kInt) || from->is(TypeKind::kBool))) {
     if (const IValue* c = v->constant()) return constant(IValue(c->to_double()));
-    return b_.host(host_registry().get(from->is(TypeKind::kInt) ? "float.int" : "float.bool"), std::vector<Value*>{v});
+    return b_.host(host_registry().get(from->is(TypeKind::kInt) ? "float.int" : "float.bool"),
+                   std::vector<Value*>{v});
   }
   if (inner->is(TypeKind::kInt) && from->is(TypeKind::kBool)) {
     if (const IValue* c = v->constant()) return constant(IValue(c->to_int()));
@@ -137,8 +155,8 @@ Value* Emitter::convert(Value* v, const TypePtr& to0, bool loose) {
     }
     return b_.list(inner->element(), items);
   }
-  if (inner->is(TypeKind::kTuple) && from->is(TypeKind::kTuple) && inner->elements().size() == from->elements().size() &&
-      inner->fields().empty()) {
+  if (inner->is(TypeKind::kTuple) && from->is(TypeKind::kTuple) &&
+      inner->elements().size() == from->elements().size() && inner->fields().empty()) {
     std::vector<Value*> items;
     for (Value* item : b_.tuple_unpack(v)) {
       items.push_back(convert(item, inner->elements()[items.size()], loose));
@@ -150,8 +168,10 @@ Value* Emitter::convert(Value* v, const TypePtr& to0, bool loose) {
   if (inner->is(TypeKind::kTensor) && is_number(from)) return v;
   if (inner->is(TypeKind::kDevice) && from->is(TypeKind::kStr)) return cast(v, Type::device());
   if (from->is(TypeKind::kTensor)) {
-    if (inner->is(TypeKind::kInt)) return b_.host(host_registry().get("int.Tensor"), std::vector<Value*>{v});
-    if (inner->is(TypeKind::kFloat)) return b_.host(host_registry().get("float.Tensor"), std::vector<Value*>{v});
+    if (inner->is(TypeKind::kInt))
+      return b_.host(host_registry().get("int.Tensor"), std::vector<Value*>{v});
+    if (inner->is(TypeKind::kFloat))
+      return b_.host(host_registry().get("float.Tensor"), std::vector<Value*>{v});
     if (inner->is(TypeKind::kNumber)) return op("item", {v}, {});
   }
   // A list of another element type, element by element, only where it was written out here.
@@ -176,8 +196,12 @@ Value* Emitter::expect(Value* v, const TypePtr& to, const Range& where, std::str
   else if (from->is(TypeKind::kTensor) && is_number(unknowns_.resolve(to)))
     hint = "take the number out of the tensor with .item(), int(...) or float(...)";
   else if (to->is(TypeKind::kTensor) && is_number(from))
-    hint = "parameters without an annotation are Tensors: annotate it, or make a tensor with torch.tensor(...)";
-  fail(where, cat(what, ": expected a value of type '", name_of(to), "' but got '", name_of(from), "'"), hint);
+    hint =
+        "parameters without an annotation are Tensors: annotate it, or make a tensor with "
+        "torch.tensor(...)";
+  fail(where,
+       cat(what, ": expected a value of type '", name_of(to), "' but got '", name_of(from), "'"),
+       hint);
 }
 
 TypePtr Emitter::type_expr(const Expr& e) {

@@ -1,5 +1,5 @@
-// with: the library's own context managers and classes with __enter__ and __exit__. Exits out of the block (return,
-// break, continue) become flags first, so that __exit__ always runs.
+// with: the library's own context managers and classes with __enter__ and __exit__. Exits out of
+// the block (return, break, continue) become flags first, so that __exit__ always runs.
 #include "script/emitter.h"
 
 namespace prong::script {
@@ -15,10 +15,12 @@ Flow Emitter::with_statement(const Stmt& s, size_t number) {
     auto& cls = static_cast<ClassType&>(*t->class_info());
     const Ref<Function> enter_method = method_of(cls, "__enter__");
     if (!enter_method || !method_of(cls, "__exit__"))
-      fail(item.context->range, cat("'", name_of(t), "' has no __enter__ and __exit__"), "give the class both methods");
+      fail(item.context->range, cat("'", name_of(t), "' has no __enter__ and __exit__"),
+           "give the class both methods");
     entered = enter_method->schema().results[0];
   } else if (!t->is(TypeKind::kAny)) {
-    fail(item.context->range, cat("a value of type '", name_of(t), "' cannot stand in a with statement"));
+    fail(item.context->range,
+         cat("a value of type '", name_of(t), "' cannot stand in a with statement"));
   }
   at(s.range);
   Node* node = b_.with(manager, entered);
@@ -32,7 +34,8 @@ Flow Emitter::with_statement(const Stmt& s, size_t number) {
   Environment after = env_;
   for (auto& [name, v] : after) {
     const auto old = before.find(name);
-    if (v.term.kind == Term::Kind::kTuple || (v.term.kind == Term::Kind::kNamed && v.term.named.kind == Named::Kind::kConstant)) {
+    if (v.term.kind == Term::Kind::kTuple ||
+        (v.term.kind == Term::Kind::kNamed && v.term.named.kind == Named::Kind::kConstant)) {
       if (old != before.end() && old->second.term.kind == v.term.kind) continue;
       try {
         v.term = Term(value(v.term, s.range));
@@ -41,10 +44,13 @@ Flow Emitter::with_statement(const Stmt& s, size_t number) {
       }
     }
     if (!v.term.is_value()) continue;
-    if (old != before.end() && old->second.term.is_value() && old->second.term.value == v.term.value) continue;
+    if (old != before.end() && old->second.term.is_value() &&
+        old->second.term.value == v.term.value)
+      continue;
     if (flow == Flow::kRaises) {
       v.term = Term();
-      v.problem = cat("'", name, "' is not defined: the with block in line ", s.range.line(), " always raises");
+      v.problem = cat("'", name, "' is not defined: the with block in line ", s.range.line(),
+                      " always raises");
       continue;
     }
     const IValue* known = v.term.value->constant();

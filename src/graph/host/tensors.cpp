@@ -1,4 +1,5 @@
-// Host ops on tensors: indexing whose meaning depends on the tensors at hand, and questions about a tensor.
+// Host ops on tensors: indexing whose meaning depends on the tensors at hand, and questions about a
+// tensor.
 #include <algorithm>
 
 #include "eager/dispatch.h"
@@ -25,7 +26,8 @@ Tensor index_tensor(const IValue& v) {
   return t.numel() == 0 ? t.to(DType::kInt64) : t;
 }
 
-// One index expression, applied from left to right: ints and slices make views, tensors are collected for `index`.
+// One index expression, applied from left to right: ints and slices make views, tensors are
+// collected for `index`.
 class Indexing {
  public:
   Indexing(const Tensor& t, const std::vector<IValue>& items) : view_(t) {
@@ -68,7 +70,8 @@ class Indexing {
   }
 
   void apply_tensor(const Tensor& t) {
-    PRONG_CHECK(!is_floating(t.dtype()), kIndex, "tensors used as indices must be long, int, byte or bool tensors");
+    PRONG_CHECK(!is_floating(t.dtype()), kIndex,
+                "tensors used as indices must be long, int, byte or bool tensors");
     if (t.rank() > 0) return record(t, is_mask(t) ? t.rank() : 1);
     // A zero-dim int tensor selects a view, as a number does.
     if (!is_mask(t)) {
@@ -107,15 +110,17 @@ IValue get_item(Args a) {
 
 IValue set_item(Args a) {
   const Tensor target = a[0].to_tensor();
-  PRONG_CHECK(!target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(), kRuntime,
-              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  PRONG_CHECK(
+      !target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(), kRuntime,
+      "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   const Indexing indexing(target, a[1].items());
   IValue source = a[2];
   if (indexing.is_advanced()) {
     run_op("index_put_", {indexing.view(), indexing.indices(), source, false});
   } else if (source.is_tensor()) {
     // Leading dimensions of size 1 that the target lacks are dropped.
-    while (source.tensor_impl()->sizes.size() > indexing.view().sizes().size() && source.tensor_impl()->sizes[0] == 1)
+    while (source.tensor_impl()->sizes.size() > indexing.view().sizes().size() &&
+           source.tensor_impl()->sizes[0] == 1)
       source = run_op("select", {source, 0, 0});
     run_op("copy_", {indexing.view(), source, false});
   } else {
@@ -134,7 +139,8 @@ void register_tensors(HostRegistry& r) {
     PRONG_CHECK(t.rank() > 0, kType, "len() of a 0-d tensor");
     return IValue(t.sizes()[0]);
   });
-  r.add(Effect::kPure, "tensor_dtype(self: Tensor) -> dtype", [](Args a) { return IValue(tensor_from(a[0]).dtype()); });
+  r.add(Effect::kPure, "tensor_dtype(self: Tensor) -> dtype",
+        [](Args a) { return IValue(tensor_from(a[0]).dtype()); });
   r.add(Effect::kReads, "tensor_requires_grad(self: Tensor) -> bool",
         [](Args a) { return IValue(tensor_from(a[0]).requires_grad()); });
   r.add(Effect::kReads, "tensor_is_leaf(self: Tensor) -> bool",

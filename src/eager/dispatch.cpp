@@ -31,12 +31,21 @@ void remember(IValue& result, const OpDef& op) {
   }
 }
 
+// An op that had nothing to do (contiguous, to) gives its argument back, which keeps its own
+// history.
+bool is_argument(const IValue& result, std::span<const IValue> args) {
+  if (!result.is_tensor()) return false;
+  for (const IValue& arg : args)
+    if (arg.is_tensor() && arg.tensor_impl() == result.tensor_impl()) return true;
+  return false;
+}
+
 void check_inplace(const OpDef& op, std::span<const IValue> args) {
   const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
   if (!target.is_tensor() || !target.tensor_impl()->requires_grad) return;
   PRONG_CHECK(target.tensor_impl()->autograd, kRuntime,
-              "a leaf Variable that requires grad is being used in an in-place operation (", op.base_name(),
-              "); do it under torch.no_grad() or on a detached tensor");
+              "a leaf Variable that requires grad is being used in an in-place operation (",
+              op.base_name(), "); do it under torch.no_grad() or on a detached tensor");
 }
 
 }  // namespace
@@ -48,7 +57,7 @@ IValue run_plain(const OpDef& op, std::span<const IValue> args) {
     for (const IValue& arg : args) tracked |= wants_grad(arg);
   if (tracked && op.mutated_argument() >= 0) check_inplace(op, args);
   IValue result = op.kernel()(op, args);
-  if (tracked) [[unlikely]]
+  if (tracked && (op.mutated_argument() >= 0 || !is_argument(result, args))) [[unlikely]]
     remember(result, op);
   return result;
 }

@@ -228,7 +228,8 @@ inline ThreadCache* this_thread_cache() {
 
 void* allocate(size_t bytes) {
   if (bytes == 0) return nullptr;
-  PRONG_CHECK(bytes <= size_t{1} << 62, kOutOfMemory,
+  // More than a process can address is not worth asking for.
+  PRONG_CHECK(bytes < size_t{1} << 47, kOutOfMemory,
               "can't allocate memory: you tried to allocate ", bytes, " bytes");
   const SizeClass c = size_class(bytes);
   ThreadCache* cache = this_thread_cache();

@@ -110,7 +110,6 @@ def test_exact(draw):
     lambda m: m.nn.init.trunc_normal_(m.empty(10, 20)),
     lambda m: m.nn.init.trunc_normal_(m.empty(10, 20), std=0.02),
     lambda m: m.nn.init.trunc_normal_(m.empty(10, 20), 0.0, 1.0, 1.0, 1.2),
-    lambda m: m.nn.init.orthogonal_(m.empty(5, 4)).abs().sum(),
 ])
 def test_close(draw):
     check(draw, 1e-5)

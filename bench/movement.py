@@ -6,10 +6,9 @@ ones (the cost of memory). Run: python bench/movement.py [name part]
 
 import sys
 
+import prong
 import torch
 from measure import interleave
-
-import prong
 
 CASES = {
     # name: (set up, call)
@@ -26,22 +25,38 @@ CASES = {
     "float to half 1e6": ("x = m.rand(1000000)", "x.half()"),
     "int64 to float 1e6": ("x = m.arange(1000000)", "x.float()"),
     "t().contiguous() 1000": ("x = m.rand(1000, 1000)", "x.t().contiguous()"),
-    "permute(0, 2, 1, 3) 1e6": ("x = m.rand(4, 250, 10, 100)", "x.permute(0, 2, 1, 3).contiguous()"),
+    "permute(0, 2, 1, 3) 1e6": (
+        "x = m.rand(4, 250, 10, 100)",
+        "x.permute(0, 2, 1, 3).contiguous()",
+    ),
     "cat 2 of 1000x1000, dim 1": ("a = [m.rand(1000, 1000)] * 2", "m.cat(a, 1)"),
     "flip 1000x1000": ("x = m.rand(1000, 1000)", "x.flip(1)"),
     "repeat 1000x100": ("x = m.rand(1000, 100)", "x.repeat(3, 4)"),
     "tril 1000x1000": ("x = m.rand(1000, 1000)", "x.tril()"),
-    "pad reflect 8x64x64": ("x = m.rand(4, 8, 64, 64)", "m.nn.functional.pad(x, (2, 2, 2, 2), mode='reflect')"),
+    "pad reflect 8x64x64": (
+        "x = m.rand(4, 8, 64, 64)",
+        "m.nn.functional.pad(x, (2, 2, 2, 2), mode='reflect')",
+    ),
     "index rows 1e4 x 64": ("x = m.rand(50000, 64); i = m.randint(50000, (10000,))", "x[i]"),
     "index elements 1e6": ("x = m.rand(1000000); i = m.randint(1000000, (1000000,))", "x[i]"),
-    "index_select dim 1": ("x = m.rand(1000, 1000); i = m.randint(1000, (300,))", "x.index_select(1, i)"),
-    "gather 1000x1000": ("x = m.rand(1000, 1000); i = m.randint(1000, (1000, 1000))", "x.gather(1, i)"),
-    "scatter_add 1000x1000": ("x = m.zeros(1000, 1000); i = m.randint(1000, (1000, 1000)); s = m.rand(1000, 1000)",
-                              "x.scatter_add_(1, i, s)"),
+    "index_select dim 1": (
+        "x = m.rand(1000, 1000); i = m.randint(1000, (300,))",
+        "x.index_select(1, i)",
+    ),
+    "gather 1000x1000": (
+        "x = m.rand(1000, 1000); i = m.randint(1000, (1000, 1000))",
+        "x.gather(1, i)",
+    ),
+    "scatter_add 1000x1000": (
+        "x = m.zeros(1000, 1000); i = m.randint(1000, (1000, 1000)); s = m.rand(1000, 1000)",
+        "x.scatter_add_(1, i, s)",
+    ),
     "mask 1e6": ("x = m.rand(1000000); k = x > 0.5", "x[k]"),
     "nonzero 1e6": ("x = m.rand(1000, 1000) > 0.5", "x.nonzero()"),
-    "index_put 1e5": ("x = m.zeros(1000000); i = m.randint(1000000, (100000,)); v = m.rand(100000)",
-                      "x.__setitem__(i, v)"),
+    "index_put 1e5": (
+        "x = m.zeros(1000000); i = m.randint(1000000, (100000,)); v = m.rand(100000)",
+        "x.__setitem__(i, v)",
+    ),
     "rand 1e6": ("", "m.rand(1000000)"),
     "randn 1e6": ("", "m.randn(1000000)"),
     "bernoulli_ 1e6": ("x = m.zeros(1000000)", "x.bernoulli_(0.3)"),

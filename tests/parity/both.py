@@ -3,16 +3,19 @@
 import math
 
 import numpy as np
-import pytest
-
 import prong
+import pytest
 
 torch = pytest.importorskip("torch")
 
 
 def _names(module):
     def make(array, dtype):
-        tensor = module.from_numpy(np.array(array, copy=True)) if isinstance(array, np.ndarray) else module.tensor(array)
+        tensor = (
+            module.from_numpy(np.array(array, copy=True))
+            if isinstance(array, np.ndarray)
+            else module.tensor(array)
+        )
         return tensor.to(getattr(module, dtype))
 
     def x(*sizes, dtype="float32"):
@@ -32,10 +35,27 @@ def _names(module):
         target[index] = value
         return target
 
-    return {"torch": module, "F": module.nn.functional, "L": module.tensor, "x": x, "turned": turned, "gaps": gaps,
-            "put": put, "nan": math.nan, "inf": math.inf, "S": slice, "E": Ellipsis, "int64": module.int64,
-            "int32": module.int32, "uint8": module.uint8, "float32": module.float32, "float64": module.float64,
-            "float16": module.float16, "bfloat16": module.bfloat16, "bool_": module.bool}
+    return {
+        "torch": module,
+        "F": module.nn.functional,
+        "L": module.tensor,
+        "x": x,
+        "turned": turned,
+        "gaps": gaps,
+        "put": put,
+        "nan": math.nan,
+        "inf": math.inf,
+        "S": slice,
+        "E": Ellipsis,
+        "int64": module.int64,
+        "int32": module.int32,
+        "uint8": module.uint8,
+        "float32": module.float32,
+        "float64": module.float64,
+        "float16": module.float16,
+        "bfloat16": module.bfloat16,
+        "bool_": module.bool,
+    }
 
 
 def _run(module, expression):
@@ -48,7 +68,11 @@ def _run(module, expression):
 def _plain(value, module):
     """Tensors as (dtype, shape, numbers), sequences as tuples."""
     if isinstance(value, module.Tensor):
-        numbers = value.detach().to(module.float64).tolist() if value.dtype != module.int64 else value.tolist()
+        numbers = (
+            value.detach().to(module.float64).tolist()
+            if value.dtype != module.int64
+            else value.tolist()
+        )
         return ("tensor", str(value.dtype).replace("prong.", "torch."), tuple(value.shape), numbers)
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item, module) for item in value)
@@ -81,6 +105,8 @@ def same_error(expression, text=None):
     assert expected is not None, "PyTorch raises nothing"
     result, got = _run(prong, expression)
     assert got is not None, f"Prong raises nothing: {result}"
-    assert type(got).__name__ == type(expected).__name__, f"{expression}\n  PyTorch: {expected!r}\n  Prong:   {got!r}"
+    assert type(got).__name__ == type(expected).__name__, (
+        f"{expression}\n  PyTorch: {expected!r}\n  Prong:   {got!r}"
+    )
     wanted = str(expected).split("\n")[0] if text is None else text
     assert str(got).split("\n")[0] == wanted, f"{expression}\n  PyTorch: {wanted}\n  Prong:   {got}"

@@ -1,9 +1,8 @@
 """Random numbers: the same as PyTorch's for the same seed, in the same order, with the same state afterwards."""
 
 import numpy as np
-import pytest
-
 import prong
+import pytest
 
 torch = pytest.importorskip("torch")
 
@@ -23,7 +22,9 @@ def both(draw, seed=7):
 
 def check(draw, tolerance=0.0, seed=7):
     a, b = both(draw, seed)
-    assert str(a.dtype) == str(b.dtype).replace("prong", "torch") and tuple(a.shape) == tuple(b.shape)
+    assert str(a.dtype) == str(b.dtype).replace("prong", "torch") and tuple(a.shape) == tuple(
+        b.shape
+    )
     x, y = np.array(a.double().tolist()), np.array(b.double().tolist())
     if tolerance == 0:
         np.testing.assert_array_equal(y, x)
@@ -67,50 +68,56 @@ def test_integers(dtype):
         check(lambda m: m.empty(1000, dtype=getattr(m, dtype)).bernoulli_(0.3))
 
 
-@pytest.mark.parametrize("draw", [
-    lambda m: m.randint(10, (3, 4)),
-    lambda m: m.randint(-5, 2**28, (50,)),
-    lambda m: m.randint(0, 2**28 - 1, (50,)),
-    lambda m: m.randint(-5, 2**40, (50,)),
-    lambda m: m.randint(0, 10, (5,), dtype=m.float32),
-    lambda m: m.randint_like(m.zeros(2, 3), 9),
-    lambda m: m.randperm(1000),
-    lambda m: m.randperm(1),
-    lambda m: m.randperm(10, dtype=m.int32),
-    lambda m: m.empty(3, 4).t().uniform_(),
-    lambda m: m.empty(10, 4)[:, ::2].uniform_(),
-    lambda m: m.empty(7, 4)[:, 1].bernoulli_(0.5),
-    lambda m: m.rand(2, 3).bernoulli(),
-    lambda m: m.multinomial(m.linspace(0.1, 2, 10), 4),
-    lambda m: m.multinomial(m.linspace(0.1, 2, 20).view(2, 10), 30, replacement=True),
-    lambda m: m.multinomial(m.linspace(0.1, 2, 10), 1, replacement=True),
-    lambda m: m.nn.functional.dropout(m.ones(40), 0.3),
-    lambda m: m.nn.functional.dropout(m.ones(4, 10, dtype=m.float64), 0.7),
-    lambda m: m.empty(9).geometric_(0.3),
-])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda m: m.randint(10, (3, 4)),
+        lambda m: m.randint(-5, 2**28, (50,)),
+        lambda m: m.randint(0, 2**28 - 1, (50,)),
+        lambda m: m.randint(-5, 2**40, (50,)),
+        lambda m: m.randint(0, 10, (5,), dtype=m.float32),
+        lambda m: m.randint_like(m.zeros(2, 3), 9),
+        lambda m: m.randperm(1000),
+        lambda m: m.randperm(1),
+        lambda m: m.randperm(10, dtype=m.int32),
+        lambda m: m.empty(3, 4).t().uniform_(),
+        lambda m: m.empty(10, 4)[:, ::2].uniform_(),
+        lambda m: m.empty(7, 4)[:, 1].bernoulli_(0.5),
+        lambda m: m.rand(2, 3).bernoulli(),
+        lambda m: m.multinomial(m.linspace(0.1, 2, 10), 4),
+        lambda m: m.multinomial(m.linspace(0.1, 2, 20).view(2, 10), 30, replacement=True),
+        lambda m: m.multinomial(m.linspace(0.1, 2, 10), 1, replacement=True),
+        lambda m: m.nn.functional.dropout(m.ones(40), 0.3),
+        lambda m: m.nn.functional.dropout(m.ones(4, 10, dtype=m.float64), 0.7),
+        lambda m: m.empty(9).geometric_(0.3),
+    ],
+)
 def test_exact(draw):
     check(draw)
 
 
-@pytest.mark.parametrize("draw", [
-    lambda m: m.empty(8, 5).t().normal_(),
-    lambda m: m.randn_like(m.zeros(3, 4)),
-    lambda m: m.normal(1.0, 2.0, (20,)),
-    lambda m: m.normal(m.arange(20.0), m.arange(20.0) + 1),
-    lambda m: m.normal(m.arange(20.0), 2.0),
-    lambda m: m.normal(1.0, m.arange(20.0) + 1),
-    lambda m: m.empty(9).log_normal_(),
-    lambda m: m.empty(9).cauchy_(),
-    lambda m: m.nn.Linear(20, 30).weight.detach(),
-    lambda m: m.nn.LSTM(5, 8, bidirectional=True).weight_hh_l0_reverse.detach(),
-    lambda m: m.nn.Conv2d(3, 8, 3).bias.detach(),
-    lambda m: m.nn.Embedding(10, 7).weight.detach(),
-    lambda m: m.nn.init.kaiming_normal_(m.empty(10, 20)),
-    lambda m: m.nn.init.xavier_uniform_(m.empty(10, 20)),
-    lambda m: m.nn.init.trunc_normal_(m.empty(10, 20)),
-    lambda m: m.nn.init.trunc_normal_(m.empty(10, 20), std=0.02),
-    lambda m: m.nn.init.trunc_normal_(m.empty(10, 20), 0.0, 1.0, 1.0, 1.2),
-])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda m: m.empty(8, 5).t().normal_(),
+        lambda m: m.randn_like(m.zeros(3, 4)),
+        lambda m: m.normal(1.0, 2.0, (20,)),
+        lambda m: m.normal(m.arange(20.0), m.arange(20.0) + 1),
+        lambda m: m.normal(m.arange(20.0), 2.0),
+        lambda m: m.normal(1.0, m.arange(20.0) + 1),
+        lambda m: m.empty(9).log_normal_(),
+        lambda m: m.empty(9).cauchy_(),
+        lambda m: m.nn.Linear(20, 30).weight.detach(),
+        lambda m: m.nn.LSTM(5, 8, bidirectional=True).weight_hh_l0_reverse.detach(),
+        lambda m: m.nn.Conv2d(3, 8, 3).bias.detach(),
+        lambda m: m.nn.Embedding(10, 7).weight.detach(),
+        lambda m: m.nn.init.kaiming_normal_(m.empty(10, 20)),
+        lambda m: m.nn.init.xavier_uniform_(m.empty(10, 20)),
+        lambda m: m.nn.init.trunc_normal_(m.empty(10, 20)),
+        lambda m: m.nn.init.trunc_normal_(m.empty(10, 20), std=0.02),
+        lambda m: m.nn.init.trunc_normal_(m.empty(10, 20), 0.0, 1.0, 1.0, 1.2),
+    ],
+)
 def test_close(draw):
     check(draw, 1e-5)
 

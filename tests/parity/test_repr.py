@@ -1,20 +1,39 @@
 """repr of random tensors, against PyTorch."""
 
 import numpy as np
-import pytest
-
 import prong
+import pytest
 
 torch = pytest.importorskip("torch")
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
-OPTIONS = [{}, {"precision": 2}, {"sci_mode": True}, {"threshold": 5, "edgeitems": 2}, {"linewidth": 40},
-           {"profile": "short"}, {"profile": "full"}]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+]
+OPTIONS = [
+    {},
+    {"precision": 2},
+    {"sci_mode": True},
+    {"threshold": 5, "edgeitems": 2},
+    {"linewidth": 40},
+    {"profile": "short"},
+    {"profile": "full"},
+]
 
 
 def _array(random):
     rank = random.randint(0, 5)
-    shape = tuple(random.choice([0, 1, 2, 3, 5, 8, 30], p=[0.03, 0.2, 0.2, 0.2, 0.17, 0.15, 0.05], size=rank))
+    shape = tuple(
+        random.choice([0, 1, 2, 3, 5, 8, 30], p=[0.03, 0.2, 0.2, 0.2, 0.17, 0.15, 0.05], size=rank)
+    )
     values = random.standard_normal(shape) * 10.0 ** random.randint(-6, 9)
     kind = random.randint(0, 4)
     if kind == 0:

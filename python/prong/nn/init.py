@@ -18,7 +18,16 @@ def _no_grad(fill):
 
 def calculate_gain(nonlinearity, param=None):
     """The factor by which an activation wants its weights scaled."""
-    if nonlinearity in ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid"):
+    if nonlinearity in (
+        "linear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "sigmoid",
+    ):
         return 1
     if nonlinearity == "tanh":
         return 5.0 / 3
@@ -39,7 +48,9 @@ def calculate_gain(nonlinearity, param=None):
 
 def _calculate_fan_in_and_fan_out(tensor):
     if tensor.dim() < 2:
-        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+        raise ValueError(
+            "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
+        )
     receptive = math.prod(tensor.shape[2:])
     return tensor.size(1) * receptive, tensor.size(0) * receptive
 
@@ -82,13 +93,19 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
-                      "The distribution of values may be incorrect.", stacklevel=3)
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+            "The distribution of values may be incorrect.",
+            stacklevel=3,
+        )
     if below((b - mean) / std) - below((a - mean) / std) > 0.3:
         low, high = tensor.new_full((), a).item(), tensor.new_full((), b).item()
         tensor.normal_(mean, std, generator=generator)
-        return _redraw(tensor, lambda x: (x < low) | (x > high),
-                       lambda: prong.empty_like(tensor).normal_(mean, std, generator=generator))
+        return _redraw(
+            tensor,
+            lambda x: (x < low) | (x > high),
+            lambda: prong.empty_like(tensor).normal_(mean, std, generator=generator),
+        )
     # A candidate stays with the chance that its density bears to the highest one in [a, b].
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
@@ -97,7 +114,9 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
         return chance > x.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
 
     tensor.uniform_(a, b, generator=generator)
-    return _redraw(tensor, is_refused, lambda: prong.empty_like(tensor).uniform_(a, b, generator=generator))
+    return _redraw(
+        tensor, is_refused, lambda: prong.empty_like(tensor).uniform_(a, b, generator=generator)
+    )
 
 
 @_no_grad

@@ -1,10 +1,12 @@
 """Writes format_golden.txt, read by test_format.cpp: tensors and the text that PyTorch prints for them.
 
-Run by hand with PyTorch installed, when a case is added. A record is a line `dtype | shape | options | values` (values as
-hexadecimal floats, or `iota:k` for 0, k, 2k, ...), then the text, then a line `---`.
+Run by hand with PyTorch installed, when a case is added. A record is a line `dtype | shape | options | values`
+(values as hexadecimal floats, or `iota:k` for 0, k, 2k, ...), then the text, then a line `---`.
 """
+
 import os
 import random
+
 import torch
 
 random.seed(7)
@@ -16,7 +18,18 @@ def case(values, shape, dtype, **options):
 
 
 nan, inf = float("nan"), float("inf")
-for dtype in ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]:
+for dtype in [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+]:
     case([1, 0, 2, 3, 1, 0], (2, 3), dtype)
     case([3], (), dtype)
     case([], (0,), dtype)
@@ -63,10 +76,14 @@ with open(os.path.join(os.path.dirname(__file__), "format_golden.txt"), "w") as 
             text_values = values
         else:
             listed = values
-            text_values = " ".join(float(v).hex() if not float(v) != float(v) else "nan" for v in values)
+            text_values = " ".join(
+                float(v).hex() if not float(v) != float(v) else "nan" for v in values
+            )
         if dtype == "int64":
             listed = [int(v) for v in listed]
-        t = torch.tensor(listed, dtype=torch.float64 if dtype != "int64" else torch.int64).to(getattr(torch, dtype))
+        t = torch.tensor(listed, dtype=torch.float64 if dtype != "int64" else torch.int64).to(
+            getattr(torch, dtype)
+        )
         torch.set_printoptions(profile="default")
         torch.set_printoptions(**options)
         text = repr(t.reshape(shape))

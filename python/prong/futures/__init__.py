@@ -1,11 +1,47 @@
 """Futures: values of tasks that may not be there yet."""
 
+import asyncio
 import queue
+from types import GenericAlias
 
 from prong import _names
-from prong.jit.future import Future
+from prong._core import Future
 
 __all__ = ["Future", "as_completed", "collect_all", "wait_all"]
+
+# Future[Tensor] in annotations.
+Future.__class_getitem__ = classmethod(lambda cls, element: GenericAlias(cls, element))
+
+
+def _await(self):
+    """``await future`` in a coroutine: the event loop goes on until the task is done."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def pass_on(done):
+        def finish():
+            if waiter.cancelled():
+                return
+            error = done.exception()
+            if error is not None:
+                waiter.set_exception(error)
+            else:
+                waiter.set_result(done.value())
+
+        loop.call_soon_threadsafe(finish)
+
+    self.add_done_callback(pass_on)
+    return waiter.__await__()
+
+
+Future.__await__ = _await
+
+
+def _refuse_copy(self, *args):
+    raise RuntimeError("a Future cannot be copied or pickled: wait for its value and copy that")
+
+
+Future.__copy__ = Future.__deepcopy__ = Future.__reduce_ex__ = _refuse_copy
 
 
 def wait_all(futures):

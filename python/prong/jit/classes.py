@@ -7,10 +7,17 @@ import weakref
 import prong
 from prong import _core
 from prong.jit import markers
-from prong.jit.functions import source_of
+from prong.jit.functions import describe_function, source_of
 from prong.jit.markers import Handling
-from prong.jit.resolve import FunctionNames, describe, describe_function, python_call
-from prong.jit.types import Scope, type_of
+from prong.jit.resolve import (
+    FunctionNames,
+    describe,
+    describes,
+    python_call,
+    raise_unused,
+    signature_of,
+)
+from prong.jit.types import Scope, finds_classes, type_of
 
 _classes = weakref.WeakKeyDictionary()  # Python class → _core.ScriptClass
 _instance_classes = {}  # id of the C++ class → Python class
@@ -74,10 +81,8 @@ class MethodSource:
         return function
 
     def python_method_description(self, function, handling):
-        from prong.jit.resolve import _raise_unused, signature_of
-
         call = (
-            _raise_unused(function.__qualname__)
+            raise_unused(function.__qualname__)
             if handling is Handling.UNUSED
             else self.python_method(function)
         )
@@ -130,6 +135,7 @@ class ClassSource(MethodSource):
         return super().member(name)
 
 
+@finds_classes
 def script_class_of(cls):
     """The compiler's class for a Python class; compiled member by member when used."""
     found = _classes.get(cls)
@@ -282,30 +288,15 @@ class ScriptInstance:
         return f"<torch.jit.ScriptObject {self._object.class_name}>"
 
 
-def to_python(handle):
-    """The Python object of a C++ one; called by the conversions."""
-    from prong.jit import modules
-
-    module = modules.find_python(handle)
-    return module if module is not None else ScriptInstance(handle)
+@describes(ScriptInstance)
+def _describe_instance(instance):
+    return ("object", instance._object)
 
 
-def from_python(obj):
-    """The C++ object of a Python one, or None."""
-    from prong.jit import modules
-
-    if isinstance(obj, ScriptInstance):
-        return obj._object
-    if isinstance(obj, prong.nn.Module):
-        return modules.script_module(obj)._object
-    compiled = _classes.get(type(obj))
-    if compiled is None:
-        return None
-    # An instance made in Python: its attributes are copied.
-    handle = compiled.make_object()
-    for name, _, _, _ in compiled.attributes:
-        handle.set(name, getattr(obj, name))
-    return handle
-
-
-_core._set_object_hooks(to_python, from_python)
+@describes(type)
+def _describe_class(cls):
+    try:
+        found = script_class_of(cls)
+    except RuntimeError as error:
+        return ("unsupported", str(error))
+    return ("class", found, lambda name: class_attribute(cls, name))

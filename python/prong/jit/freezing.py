@@ -2,11 +2,11 @@
 
 import copy
 
+from prong.jit.modules import ScriptModule, script_module
+
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """A copy of a scripted module in evaluation mode; later changes of the original do not reach it."""
-    from prong.jit.modules import ScriptModule, script_module
-
     if not isinstance(mod, ScriptModule):
         raise RuntimeError(
             "Freezing expects a ScriptModule as input: give torch.jit.freeze what torch.jit.script gave"

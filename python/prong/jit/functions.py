@@ -1,12 +1,17 @@
 """Scripted functions: source text of a Python function, compiled at its first need."""
 
+import ast
 import functools
 import inspect
 import textwrap
+import types
 import weakref
 
 from prong import _core
-from prong.jit.resolve import FunctionNames, TextNames
+from prong.jit import markers
+from prong.jit.archive import save
+from prong.jit.markers import Handling
+from prong.jit.resolve import FunctionNames, TextNames, describes, python_call
 
 
 def source_of(obj):
@@ -52,6 +57,15 @@ def entry_of(function):
     return entry
 
 
+@describes(types.FunctionType)
+def describe_function(function):
+    """What a Python function is to a script that names it."""
+    handling = markers.handling_of(function)
+    if handling in (Handling.IGNORE, Handling.UNUSED):
+        return python_call(function, handling)
+    return ("function", entry_of(function))
+
+
 class ScriptFunction:
     """A compiled function. Called like the Python function it was made of; ``graph`` and ``code`` show what became of it."""
 
@@ -94,9 +108,7 @@ class ScriptFunction:
         return self.graph
 
     def save(self, f, **kwargs):
-        from prong.jit import archive
-
-        archive.save(self, f)
+        save(self, f)
 
     def __repr__(self):
         return f"<torch.jit.ScriptFunction {self.name}>"
@@ -108,6 +120,11 @@ class ScriptFunction:
         return self
 
     __copy__ = __deepcopy__
+
+
+@describes(ScriptFunction)
+def _describe_script_function(function):
+    return function._describe()
 
 
 class Graph:
@@ -141,8 +158,6 @@ class CompilationUnit:
             self.define(lang)
 
     def define(self, lang, rcb=None, _frames_up=0):
-        import ast
-
         text = textwrap.dedent(lang)
         names = TextNames(self._entries)
         # The compiler has a parser of its own; this one only finds where each def begins and ends.

@@ -2,6 +2,7 @@
 buffers with the module; its methods are compiled from their source."""
 
 import ast
+import copy
 import inspect
 import types
 import typing
@@ -11,10 +12,11 @@ import prong
 from prong import _core
 from prong._core import Type
 from prong.jit import classes, markers
+from prong.jit.archive import save
 from prong.jit.classes import MethodSource
 from prong.jit.functions import Graph, source_of
 from prong.jit.markers import Attribute, Handling
-from prong.jit.resolve import describe, function_scope
+from prong.jit.resolve import describe, describes, function_scope
 from prong.jit.types import Scope, type_of, type_of_value
 from prong.nn import Module, ModuleDict, ModuleList, Sequential
 
@@ -475,16 +477,12 @@ class ScriptModule(Module):
         return self.graph
 
     def save(self, f, **kwargs):
-        from prong.jit import archive
-
-        archive.save(self, f)
+        save(self, f)
 
     def copy(self):
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo):
-        import copy
-
         original = self._original()
         if original is None:
             raise RuntimeError("a loaded module cannot be copied yet: load it again")
@@ -540,3 +538,33 @@ def _set_training(self, mode):
 
 
 ScriptModule.training = property(_training, _set_training)
+
+
+@describes(Module)
+def _describe_module(module):
+    return ("object", script_module(module)._object)
+
+
+def to_python(handle):
+    """The Python object of a C++ one; called by the conversions."""
+    module = find_python(handle)
+    return module if module is not None else classes.ScriptInstance(handle)
+
+
+def from_python(obj):
+    """The C++ object of a Python one, or None."""
+    if isinstance(obj, classes.ScriptInstance):
+        return obj._object
+    if isinstance(obj, prong.nn.Module):
+        return script_module(obj)._object
+    compiled = classes._classes.get(type(obj))
+    if compiled is None:
+        return None
+    # An instance made in Python: its attributes are copied.
+    handle = compiled.make_object()
+    for name, _, _, _ in compiled.attributes:
+        handle.set(name, getattr(obj, name))
+    return handle
+
+
+_core._set_object_hooks(to_python, from_python)

@@ -11,8 +11,9 @@ import types
 import typing
 
 import prong
-from prong import _core
+from prong import _core, futures
 from prong._core import Future, Type
+from prong.autograd.profiler import record_function
 from prong.jit import future as _future
 from prong.jit import markers
 from prong.jit.markers import Handling
@@ -42,28 +43,27 @@ def _known_objects():
     known[markers.isinstance_] = ("builtin", "jit.isinstance")
     known[markers.is_scripting] = ("builtin", "jit.is_scripting")
     known[markers.is_tracing] = ("builtin", "jit.is_tracing")
+    known[futures.wait_all] = ("builtin", "futures.wait_all")
+    known[futures.collect_all] = ("builtin", "futures.collect_all")
+    known[record_function] = ("builtin", "manager:record_function")
     return known
 
 
 _known = _known_objects()
-_futures_ready = False
+_describers = {}  # Python type → function that describes its instances
+
+
+def describes(python_type):
+    """Registers how objects of a type are described; for the modules that know them."""
+
+    def register(function):
+        _describers[python_type] = function
+        return function
+
+    return register
 
 
 def _look_up_known(value):
-    global _futures_ready
-    if not _futures_ready:
-        # Modules that import this one, or that few programs need.
-        _futures_ready = True
-        import prong.futures
-
-        _known[prong.futures.wait_all] = ("builtin", "futures.wait_all")
-        _known[prong.futures.collect_all] = ("builtin", "futures.collect_all")
-        try:
-            from prong.autograd.profiler import record_function
-
-            _known[record_function] = ("builtin", "manager:record_function")
-        except ImportError:
-            pass
     try:
         return _known.get(value)
     except TypeError:  # unhashable
@@ -72,8 +72,6 @@ def _look_up_known(value):
 
 def describe(value, name="", scope=None):
     """The compiler's description of a Python object that a script names."""
-    from prong.jit import classes, functions, modules
-
     known = _look_up_known(value)
     if known is not None:
         return known
@@ -86,20 +84,15 @@ def describe(value, name="", scope=None):
     op = _core.op_name(value)
     if op is not None:
         return ("op", op)
-    if isinstance(value, functions.ScriptFunction):
-        return value._describe()
-    if isinstance(value, types.FunctionType):
-        return describe_function(value)
-    if isinstance(value, types.MethodType):
-        return _bound_method(value)
     if isinstance(value, type):
         return _class(value, scope)
-    if isinstance(value, prong.nn.Module):
-        return ("object", modules.script_module(value)._object)
+    for base in type(value).__mro__:
+        if base in _describers:
+            return _describers[base](value)
+    if isinstance(value, types.MethodType):
+        return _bound_method(value)
     if isinstance(value, enum.Enum):
         return describe(value.value, name, scope)
-    if isinstance(value, classes.ScriptInstance):
-        return ("object", value._object)
     if value is math.pi or isinstance(
         value,
         (
@@ -140,19 +133,7 @@ def _module_attribute(module, name):
     return describe(value, f"{module.__name__}.{name}")
 
 
-def describe_function(function):
-    from prong.jit import functions
-
-    handling = markers.handling_of(function)
-    if handling in (Handling.IGNORE, Handling.UNUSED):
-        return python_call(function, handling)
-    original = getattr(function, "__prong_script__", None)
-    if original is not None:
-        return original._describe()
-    return ("function", functions.entry_of(function))
-
-
-def _raise_unused(name):
+def raise_unused(name):
     def raises(*args, **kwargs):
         raise RuntimeError(f"'{name}' is marked @torch.jit.unused and was called from a script")
 
@@ -199,7 +180,7 @@ def signature_of(function, skip_self=False, self_type=None):
 
 
 def python_call(function, handling, self_type=None):
-    call = _raise_unused(function.__qualname__) if handling is Handling.UNUSED else function
+    call = raise_unused(function.__qualname__) if handling is Handling.UNUSED else function
     return ("python", call, signature_of(function, self_type=self_type))
 
 
@@ -214,8 +195,6 @@ def _bound_method(method):
 
 
 def _class(cls, scope):
-    from prong.jit import classes
-
     if is_named_tuple(cls):
         defaults = tuple(cls._field_defaults[f] for f in cls._fields if f in cls._field_defaults)
         return ("named_tuple", named_tuple_type(cls, scope), cls.__qualname__, defaults)
@@ -241,11 +220,7 @@ def _class(cls, scope):
         )
     if cls is Future or issubclass(cls, prong.Tensor):
         return ("unsupported", f"{cls.__name__} stands only in annotations of scripts")
-    try:
-        found = classes.script_class_of(cls)
-    except RuntimeError as error:
-        return ("unsupported", str(error))
-    return ("class", found, lambda name: classes.class_attribute(cls, name))
+    return _describers[type](cls)
 
 
 def function_scope(function):

@@ -1,5 +1,5 @@
 // tests/ir/*.ir: "# RUN: cse dce" on top, a graph, "# EXPECT:", the graph after those passes.
-// PRONG_UPDATE_IR=1 (make ir) rewrites the expected parts.
+// PRONG_UPDATE_GOLDEN=1 (make ir) rewrites the expected parts.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -57,7 +57,7 @@ TEST_P(Golden, PassGivesTheExpectedGraph) {
   const auto reparsed = parse_functions(got);
   for (const auto& f : reparsed) again += print(*f);
   EXPECT_EQ(again, got);
-  if (std::getenv("PRONG_UPDATE_IR")) std::ofstream(path) << input << mark << got;
+  if (std::getenv("PRONG_UPDATE_GOLDEN")) std::ofstream(path) << input << mark << got;
   else
     EXPECT_EQ(got, text.substr(at + mark.size())) << "run `make ir` to accept";
   for (const auto& f : functions) f->clear();

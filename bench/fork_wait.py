@@ -1,4 +1,4 @@
-"""What do fork and wait cost? One fork, a hundred, a recursive tree, a long chain, a million in flight; against PyTorch.
+"""What do fork and wait cost? One, a hundred, a tree, a chain, a million in flight; against PyTorch.
 
 PyTorch's variants run in a process of their own: after a fork its process stays slower.
 """
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-PROGRAM = '''
+PROGRAM = """
 def neg(x):
     return torch.neg(x)
 
@@ -46,15 +46,15 @@ def chain(x, n: int):
     for _ in range(n):
         task = torch.jit.fork(next_one, task)
     return torch.jit.wait(task)
-'''
-TREE = '''
+"""
+TREE = """
 def fib(n: int) -> int:
     if n < 2:
         return n
     left = torch.jit.fork(fib, n - 1)
     right = fib(n - 2)
     return torch.jit.wait(left) + right
-'''
+"""
 
 
 def once(fn, *args):
@@ -108,17 +108,25 @@ def main():
     results = {"prong": [], "torch": []}
     for _ in range(args.rounds):
         for name in results:
-            done = subprocess.run([sys.executable, "-W", "ignore", __file__, "--child", name], capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", __file__, "--child", name],
+                capture_output=True,
+                text=True,
+            )
             if done.returncode == 0:
                 results[name].append(json.loads(done.stdout.splitlines()[-1]))
             else:
-                print(f"{name}: exit status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
+                print(
+                    f"{name}: exit status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+                )
     print(f"{'':36}{'Prong':>12}{'PyTorch':>12}{'ratio':>10}")
     for key in results["prong"][0]:
         ours = statistics.median(r[key] for r in results["prong"])
         theirs = [r[key] for r in results["torch"] if key in r]
         peer = statistics.median(theirs) if theirs else None
-        print(f"{key:36}{unit(ours):>12}{unit(peer) if peer else 'refused':>12}{f'{ours / peer:.3f}' if peer else '':>10}")
+        print(
+            f"{key:36}{unit(ours):>12}{unit(peer) if peer else 'refused':>12}{f'{ours / peer:.3f}' if peer else '':>10}"
+        )
 
 
 if __name__ == "__main__":

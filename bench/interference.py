@@ -1,4 +1,4 @@
-"""Does one fork slow the rest of the process down? 48 products of 64 × 64 before a fork, after it, and while forks run."""
+"""Does one fork slow the rest of the process down? 48 products of 64 × 64, before and after."""
 
 import importlib
 import json
@@ -41,12 +41,17 @@ def main():
     from measure import unit
 
     for name in ("prong", "torch", "prong", "torch", "prong", "torch"):
-        done = subprocess.run([sys.executable, "-W", "ignore", __file__, name], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", __file__, name], capture_output=True, text=True
+        )
         if done.returncode:
             print(done.stderr)
             continue
         r = json.loads(done.stdout)
-        print(f"{name:8} before {unit(r['before']):>9}   after {unit(r['after']):>9}   after / before {r['after'] / r['before']:.2f}")
+        print(
+            f"{name:8} before {unit(r['before']):>9}   after {unit(r['after']):>9}   "
+            f"after / before {r['after'] / r['before']:.2f}"
+        )
 
 
 if __name__ == "__main__":

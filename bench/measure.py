@@ -9,7 +9,8 @@ import time
 def interleave(variants, repeats=15, sample_s=0.05, warm=2):
     """Median seconds a call of each zero-argument callable in ``variants`` {name: callable}.
 
-    Each sample is the mean of enough calls to last ``sample_s``; every round times each variant once, in rotating order.
+    Each sample is the mean of enough calls to last ``sample_s``; every round times each
+    variant once, in rotating order.
     """
     calls = {}
     for name, fn in variants.items():

@@ -1,13 +1,11 @@
-"""How fast is a fused chain? tanh(x*a+b)*sigmoid(x)+gelu(x), scripted on Prong, against PyTorch eager and its compiler."""
+"""How fast is a fused chain? tanh(x*a+b)*sigmoid(x)+gelu(x) against PyTorch eager and its compiler."""
 
 import argparse
 import time
 
+import prong
 import torch
 from measure import interleave, report, unit
-
-import prong
-
 
 
 def prong_chain(x, a, b):
@@ -20,7 +18,11 @@ def torch_chain(x, a, b):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compiler", action="store_true", help="also time torch.compile (needs a C++ compiler; takes half a minute)")
+    parser.add_argument(
+        "--compiler",
+        action="store_true",
+        help="also time torch.compile (needs a C++ compiler; takes half a minute)",
+    )
     args = parser.parse_args()
     start = time.perf_counter()
     scripted = prong.jit.script(prong_chain)
@@ -30,11 +32,14 @@ def main():
     for n in (1_000, 100_000, 1_000_000, 10_000_000):
         given = [torch.randn(n) for _ in range(3)]
         ours = [prong.from_numpy(t.numpy()) for t in given]
-        variants = {"PyTorch eager": lambda g=given: torch_chain(*g), "Prong eager": lambda o=ours: prong_chain(*o),
-                    "Prong scripted": lambda o=ours: scripted(*o)}
+        variants = {
+            "PyTorch eager": lambda g=given: torch_chain(*g),
+            "Prong eager": lambda o=ours: prong_chain(*o),
+            "Prong scripted": lambda o=ours: scripted(*o),
+        }
         if args.compiler:
             compiled = torch.compile(torch_chain)
-            variants["PyTorch compiled"] = lambda g=given: compiled(*g)
+            variants["PyTorch compiled"] = lambda g=given, f=compiled: f(*g)
         report(f"n = {n:,}", interleave(variants, repeats=9), "PyTorch eager")
 
 

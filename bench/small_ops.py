@@ -1,4 +1,4 @@
-"""What does a small eager op cost? add, mul, relu, sum, view and mm of tiny tensors against PyTorch and NumPy; and import times."""
+"""What does a small eager op cost? Tiny tensors against PyTorch and NumPy; and import times."""
 
 import statistics
 import subprocess
@@ -6,22 +6,29 @@ import sys
 import time
 
 import numpy as np
+import prong
 import torch
 from measure import interleave, report, unit
-
-import prong
 
 
 def ops():
     a, b = np.random.rand(10).astype("float32"), np.random.rand(10).astype("float32")
     m = np.random.rand(8, 8).astype("float32")
     for title, on_tensor, on_array in (
-        ("add of two 10-element tensors", lambda x, y, z: lambda: x + y, lambda x, y, z: lambda: x + y),
+        (
+            "add of two 10-element tensors",
+            lambda x, y, z: lambda: x + y,
+            lambda x, y, z: lambda: x + y,
+        ),
         ("x + 1", lambda x, y, z: lambda: x + 1, lambda x, y, z: lambda: x + 1),
         ("x * 2.5", lambda x, y, z: lambda: x * 2.5, lambda x, y, z: lambda: x * np.float32(2.5)),
         ("sum", lambda x, y, z: lambda: x.sum(), lambda x, y, z: lambda: x.sum()),
         ("mm of 8 × 8", lambda x, y, z: lambda: z @ z, lambda x, y, z: lambda: z @ z),
-        ("reshape", lambda x, y, z: lambda: z.reshape(4, 16), lambda x, y, z: lambda: z.reshape(4, 16)),
+        (
+            "reshape",
+            lambda x, y, z: lambda: z.reshape(4, 16),
+            lambda x, y, z: lambda: z.reshape(4, 16),
+        ),
         ("z[2]", lambda x, y, z: lambda: z[2], lambda x, y, z: lambda: z[2]),
     ):
         variants = {

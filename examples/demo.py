@@ -14,7 +14,12 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLE = os.path.join(HERE, "lstm_ensemble.py")
-VARIANTS = {"nothing": "one after another", "directions": "directions forked", "models": "models forked", "both": "both forked"}
+VARIANTS = {
+    "nothing": "one after another",
+    "directions": "directions forked",
+    "models": "models forked",
+    "both": "both forked",
+}
 
 
 def run(on_prong, *args):
@@ -40,14 +45,23 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     size = ["--channels", str(args.channels), "--repeats", "3"]
     sides = [True] + ([False] if importlib.util.find_spec("torch") else [])
-    file = {(side, fork): os.path.join(args.out, f"{'prong' if side else 'torch'}_{fork}.npy") for side in sides for fork in VARIANTS}
+    file = {
+        (side, fork): os.path.join(args.out, f"{'prong' if side else 'torch'}_{fork}.npy")
+        for side in sides
+        for fork in VARIANTS
+    }
     times = {key: [] for key in file}
 
-    print(f"Ensemble of 4 bidirectional LSTMs, T, B, C = 50, 50, {args.channels}; {os.cpu_count()} CPUs; seconds, median of {3 * args.rounds}")
+    print(
+        f"Ensemble of 4 bidirectional LSTMs, T, B, C = 50, 50, {args.channels}; {os.cpu_count()} CPUs; "
+        f"seconds, median of {3 * args.rounds}"
+    )
     for _ in range(args.rounds):
         for fork in VARIANTS:
             for side in sides:
-                times[side, fork] += run(side, "--fork", fork, "--save", file[side, fork], *size)["seconds"]
+                times[side, fork] += run(side, "--fork", fork, "--save", file[side, fork], *size)[
+                    "seconds"
+                ]
     median = {key: statistics.median(values) for key, values in times.items()}
 
     header = f"{'':20}{'Prong':>9}{'speed-up':>10}"
@@ -57,12 +71,17 @@ def main():
     for fork, title in VARIANTS.items():
         line = f"{title:20}{median[True, fork]:9.3f}{median[True, 'nothing'] / median[True, fork]:9.2f}x"
         if len(sides) == 2:
-            line += f"{median[False, fork]:10.3f}{median[False, 'nothing'] / median[False, fork]:9.2f}x"
-            line += f"{median[True, fork] / median[False, fork]:15.2f}{largest_difference(file[True, fork], file[False, fork]):12.1e}"
+            line += (
+                f"{median[False, fork]:10.3f}{median[False, 'nothing'] / median[False, fork]:9.2f}x"
+            )
+            line += f"{median[True, fork] / median[False, fork]:15.2f}"
+            line += f"{largest_difference(file[True, fork], file[False, fork]):12.1e}"
         print(line)
     if len(sides) == 2:
         best = {side: min(median[side, fork] for fork in VARIANTS) for side in sides}
-        print(f"best of each: Prong {best[True]:.3f} s, PyTorch {best[False]:.3f} s, ratio {best[True] / best[False]:.2f}")
+        print(
+            f"best of each: Prong {best[True]:.3f} s, PyTorch {best[False]:.3f} s, ratio {best[True] / best[False]:.2f}"
+        )
     else:
         print("PyTorch is not installed here, so it was not measured.")
 

@@ -1,7 +1,7 @@
 """Loads the native module, before anything else of the package.
 
-Its OpenBLAS would start a thread for each CPU when it is loaded; Prong spreads products over its own pool, so they would
-only take memory and time. The setting is put back at once, since NumPy's OpenBLAS reads the same variable.
+Its OpenBLAS would start a thread for each CPU when it is loaded; Prong spreads products over its own
+pool, so they would only take memory and time. The setting is put back at once, since NumPy's OpenBLAS reads the same variable.
 """
 
 import os

@@ -10,7 +10,12 @@ MODULES = {
     "Linear": ("Linear", (5, 3), {}, [(4, 5)]),
     "Linear no bias": ("Linear", (5, 3), {"bias": False}, [(2, 4, 5)]),
     "LSTM": ("LSTM", (5, 3), {}, [(4, 2, 5)]),
-    "LSTM deep": ("LSTM", (5, 3), {"num_layers": 2, "bidirectional": True, "batch_first": True}, [(2, 4, 5)]),
+    "LSTM deep": (
+        "LSTM",
+        (5, 3),
+        {"num_layers": 2, "bidirectional": True, "batch_first": True},
+        [(2, 4, 5)],
+    ),
     "LSTM no bias, no batch": ("LSTM", (5, 3), {"bias": False}, [(4, 5)]),
     "GRU": ("GRU", (5, 3), {"num_layers": 2}, [(4, 2, 5)]),
     "GRU both ways": ("GRU", (5, 3), {"bidirectional": True}, [(4, 2, 5)]),
@@ -29,7 +34,12 @@ MODULES = {
     "Conv1d": ("Conv1d", (4, 6, 3), {"padding": 1, "groups": 2}, [(2, 4, 9)]),
     "Conv2d": ("Conv2d", (3, 4, (3, 2)), {"stride": 2, "dilation": (1, 2)}, [(2, 3, 9, 8)]),
     "Conv2d same": ("Conv2d", (3, 4, 3), {"padding": "same", "bias": False}, [(2, 3, 5, 6)]),
-    "Conv2d reflect": ("Conv2d", (3, 4, 3), {"padding": 1, "padding_mode": "reflect"}, [(2, 3, 5, 6)]),
+    "Conv2d reflect": (
+        "Conv2d",
+        (3, 4, 3),
+        {"padding": 1, "padding_mode": "reflect"},
+        [(2, 3, 5, 6)],
+    ),
     "Conv3d": ("Conv3d", (2, 3, 2), {}, [(1, 2, 4, 5, 3)]),
     "ReLU": ("ReLU", (), {}, [(3, 4)]),
     "GELU": ("GELU", (), {"approximate": "tanh"}, [(3, 4)]),
@@ -75,7 +85,9 @@ def test_state_from_one_seed(name):
     assert list(a) == list(b)
     for key in a:
         assert tuple(a[key].shape) == tuple(b[key].shape), key
-        np.testing.assert_allclose(a[key].numpy(), b[key].numpy(), rtol=1e-6, atol=1e-7, err_msg=key)
+        np.testing.assert_allclose(
+            a[key].numpy(), b[key].numpy(), rtol=1e-6, atol=1e-7, err_msg=key
+        )
     assert [n for n, _ in ours.named_parameters()] == [n for n, _ in theirs.named_parameters()]
 
 
@@ -99,13 +111,17 @@ def test_results(name, training):
         assert tuple(a.shape) == tuple(b.shape)
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=2e-5, atol=2e-6)
     for (key, a), b in zip(ours.state_dict().items(), theirs.state_dict().values()):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6, err_msg=f"{key} after the call")
+        np.testing.assert_allclose(
+            a.numpy(), b.numpy(), rtol=1e-5, atol=1e-6, err_msg=f"{key} after the call"
+        )
 
 
 LOSSES = {
-    "MSELoss": ({}, "regression"), "L1Loss": ({"reduction": "sum"}, "regression"), "SmoothL1Loss": ({"beta": 0.5}, "regression"),
+    "MSELoss": ({}, "regression"), "L1Loss": ({"reduction": "sum"}, "regression"),
+    "SmoothL1Loss": ({"beta": 0.5}, "regression"),
     "HuberLoss": ({"delta": 0.5, "reduction": "none"}, "regression"), "BCEWithLogitsLoss": ({}, "unit"),
-    "CrossEntropyLoss": ({"label_smoothing": 0.1, "ignore_index": 1}, "classes"), "NLLLoss": ({"reduction": "sum"}, "classes"),
+    "CrossEntropyLoss": ({"label_smoothing": 0.1, "ignore_index": 1}, "classes"),
+    "NLLLoss": ({"reduction": "sum"}, "classes"),
     "KLDivLoss": ({"reduction": "batchmean"}, "unit"),
 }  # fmt: skip
 
@@ -115,23 +131,33 @@ def test_losses(name):
     kwargs, kind = LOSSES[name]
     torch.manual_seed(7)
     x = torch.randn(6, 5)
-    y = {"regression": torch.randn(6, 5), "unit": torch.rand(6, 5), "classes": torch.randint(0, 5, (6,))}[kind]
+    y = {
+        "regression": torch.randn(6, 5),
+        "unit": torch.rand(6, 5),
+        "classes": torch.randint(0, 5, (6,)),
+    }[kind]
     got = getattr(prong.nn, name)(**kwargs)(to_prong(x), to_prong(y))
     want = getattr(torch.nn, name)(**kwargs)(x, y)
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
 
 
 FAULTS = {
-    "a state of the wrong size": lambda t: t.nn.LSTM(3, 4)(t.ones(2, 5, 3), (t.zeros(1, 5, 5), t.zeros(1, 5, 4))),
+    "a state of the wrong size": lambda t: t.nn.LSTM(3, 4)(
+        t.ones(2, 5, 3), (t.zeros(1, 5, 5), t.zeros(1, 5, 4))
+    ),
     "an input of the wrong size": lambda t: t.nn.Linear(3, 4)(t.ones(2, 5)),
     "too many channels": lambda t: t.nn.Conv2d(3, 4, 3)(t.ones(1, 2, 5, 5)),
     "a batch of one": lambda t: t.nn.BatchNorm1d(3)(t.ones(1, 3)),
     "a class out of range": lambda t: t.nn.CrossEntropyLoss()(t.ones(2, 3), t.tensor([0, 3])),
     "a missing key": lambda t: t.nn.Linear(2, 2).load_state_dict({}),
     "an unexpected key": lambda t: t.nn.ReLU().load_state_dict({"weight": t.ones(2)}),
-    "a wrong shape": lambda t: t.nn.Linear(2, 2, bias=False).load_state_dict({"weight": t.ones(3, 3)}),
+    "a wrong shape": lambda t: t.nn.Linear(2, 2, bias=False).load_state_dict(
+        {"weight": t.ones(3, 3)}
+    ),
     "a number as a parameter": lambda t: setattr(t.nn.Linear(2, 2), "weight", 3),
-    "no super().__init__": lambda t: type("M", (t.nn.Module,), {"__init__": lambda self: setattr(self, "p", t.nn.Linear(1, 1))})(),
+    "no super().__init__": lambda t: type(
+        "M", (t.nn.Module,), {"__init__": lambda self: setattr(self, "p", t.nn.Linear(1, 1))}
+    )(),
     "a dot in a name": lambda t: t.nn.Module().add_module("a.b", t.nn.ReLU()),
     "no forward": lambda t: t.nn.Module()(1),
     "a bad dropout": lambda t: t.nn.Dropout(1.5),

@@ -2,8 +2,6 @@
 
 from typing import List
 
-import torch
-
 
 def program(limits: List[int], stop: int) -> List[int]:
     found: List[int] = []

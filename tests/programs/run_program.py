@@ -20,11 +20,19 @@ def plain(value):
 
 def close(got, want):
     if isinstance(got, float) or isinstance(want, float):
-        return type(got) is type(want) and (got == want or math.isclose(got, want, rel_tol=1e-5, abs_tol=1e-6) or (got != got and want != want))
+        return type(got) is type(want) and (
+            got == want
+            or math.isclose(got, want, rel_tol=1e-5, abs_tol=1e-6)
+            or (got != got and want != want)
+        )
     if isinstance(want, (list, tuple)):
         return isinstance(got, list) and len(got) == len(want) and all(map(close, got, want))
     if isinstance(want, dict):
-        return isinstance(got, dict) and got.keys() == want.keys() and all(close(got[k], want[k]) for k in got)
+        return (
+            isinstance(got, dict)
+            and got.keys() == want.keys()
+            and all(close(got[k], want[k]) for k in got)
+        )
     return type(got) is type(want) and got == want
 
 

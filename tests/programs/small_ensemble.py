@@ -33,6 +33,7 @@ class program(nn.Module):
 
 def reference(x):
     """The same by the definition of an LSTM, one unit at a time."""
+
     def sigmoid(v):
         return 1 / (1 + math.exp(-v))
 

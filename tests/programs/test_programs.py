@@ -26,7 +26,20 @@ def test_program(program, mode):
     settings = MODES[mode]
     if reason := settings.get("skip", {}).get(program.stem):
         pytest.skip(reason)
-    command = [sys.executable, "-m", "prong", str(HERE / "run_program.py"), str(program), "script" if settings["script"] else "eager"]
-    done = subprocess.run(command, env={**os.environ, **settings.get("env", {})}, capture_output=True, text=True, timeout=60)
+    command = [
+        sys.executable,
+        "-m",
+        "prong",
+        str(HERE / "run_program.py"),
+        str(program),
+        "script" if settings["script"] else "eager",
+    ]
+    done = subprocess.run(
+        command,
+        env={**os.environ, **settings.get("env", {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip().endswith("all calls right"), done.stdout

@@ -2,8 +2,6 @@
 
 from typing import Dict, List
 
-import torch
-
 
 def program(text: str, width: int = 4) -> Dict[str, List[int]]:
     where: Dict[str, List[int]] = {}

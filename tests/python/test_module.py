@@ -3,9 +3,8 @@
 import copy
 import pickle
 
-import pytest
-
 import prong as torch
+import pytest
 from prong import nn
 
 
@@ -23,7 +22,13 @@ class Net(nn.Module):
 
 def test_attributes_go_where_they_belong():
     net = Net()
-    assert list(net.state_dict()) == ["scale", "first.weight", "first.bias", "second.weight", "second.bias"]
+    assert list(net.state_dict()) == [
+        "scale",
+        "first.weight",
+        "first.bias",
+        "second.weight",
+        "second.bias",
+    ]
     assert [n for n, _ in net.named_buffers()] == ["scale", "scratch"]
     net.first = None
     assert [n for n, _ in net.named_children()] == ["second"]
@@ -77,8 +82,11 @@ def test_load_state_dict_says_what_is_wrong():
     state["second.weight"] = torch.ones(5, 5)
     with pytest.raises(RuntimeError) as e:
         net.load_state_dict(state)
-    for part in ('Missing key(s) in state_dict: "first.bias"', 'Unexpected key(s) in state_dict: "extra"',
-                 "size mismatch for second.weight"):
+    for part in (
+        'Missing key(s) in state_dict: "first.bias"',
+        'Unexpected key(s) in state_dict: "extra"',
+        "size mismatch for second.weight",
+    ):
         assert part in str(e.value)
     result = nn.Linear(1, 1).load_state_dict({"weight": torch.ones(1, 1)}, strict=False)
     assert result.missing_keys == ["bias"] and result.unexpected_keys == []
@@ -133,10 +141,10 @@ def test_sequential_and_module_list_edit_like_lists():
     assert len(s[1:3]) == 2 and isinstance(s[-1], nn.Sigmoid)
     del s[0]
     assert list(s._modules) == ["0", "1", "2"]
-    l = nn.ModuleList([nn.ReLU()]) + [nn.Tanh()]
-    l.insert(1, nn.Identity())
-    assert [type(m).__name__ for m in l] == ["ReLU", "Identity", "Tanh"]
-    assert type(l.pop(1)).__name__ == "Identity" and len(l) == 2
+    both = nn.ModuleList([nn.ReLU()]) + [nn.Tanh()]
+    both.insert(1, nn.Identity())
+    assert [type(m).__name__ for m in both] == ["ReLU", "Identity", "Tanh"]
+    assert type(both.pop(1)).__name__ == "Identity" and len(both) == 2
     assert repr(nn.ModuleList([nn.ReLU(), nn.ReLU()])) == "ModuleList(\n  (0-1): 2 x ReLU()\n)"
 
 

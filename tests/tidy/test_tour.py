@@ -18,12 +18,21 @@ def indented_blocks(text):
 
 
 def test_the_graphs_of_the_tour_are_printed():
-    done = subprocess.run([sys.executable, "-m", "prong", os.path.join(ROOT, "examples", "first.py")],
-                          env={**os.environ, "PRONG_LOG": "passes"}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "prong", os.path.join(ROOT, "examples", "first.py")],
+        env={**os.environ, "PRONG_LOG": "passes"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     printed = "\n".join(line.removeprefix("[passes] ") for line in done.stderr.splitlines())
     with open(os.path.join(ROOT, "docs", "tour.md")) as file:
-        graphs = ["\n".join(block) for block in indented_blocks(file.read()) if block[0].startswith("def ")]
+        graphs = [
+            "\n".join(block)
+            for block in indented_blocks(file.read())
+            if block[0].startswith("def ")
+        ]
     assert len(graphs) == 2
     for graph in graphs:
         assert graph in printed

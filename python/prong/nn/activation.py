@@ -1,7 +1,5 @@
 """Activation modules."""
 
-from typing import Optional
-
 import prong
 from prong import Tensor
 
@@ -190,7 +188,9 @@ class Hardtanh(Module):
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
         super().__init__()
         if max_val <= min_val:
-            raise ValueError(f"Hardtanh: max_val ({max_val}) must be greater than min_val ({min_val})")
+            raise ValueError(
+                f"Hardtanh: max_val ({max_val}) must be greater than min_val ({min_val})"
+            )
         self.min_val = min_val
         self.max_val = max_val
         self.inplace = inplace
@@ -199,7 +199,9 @@ class Hardtanh(Module):
         return input.clamp(self.min_val, self.max_val)
 
     def extra_repr(self) -> str:
-        return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+        return f"min_val={self.min_val}, max_val={self.max_val}" + (
+            ", inplace=True" if self.inplace else ""
+        )
 
 
 class Softplus(Module):
@@ -258,9 +260,9 @@ class GLU(Module):
 
 class Softmax(Module):
     __constants__ = ["dim"]
-    dim: Optional[int]
+    dim: int | None
 
-    def __init__(self, dim: Optional[int] = None):
+    def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim
 
@@ -273,9 +275,9 @@ class Softmax(Module):
 
 class LogSoftmax(Module):
     __constants__ = ["dim"]
-    dim: Optional[int]
+    dim: int | None
 
-    def __init__(self, dim: Optional[int] = None):
+    def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim
 
@@ -288,9 +290,9 @@ class LogSoftmax(Module):
 
 class Softmin(Module):
     __constants__ = ["dim"]
-    dim: Optional[int]
+    dim: int | None
 
-    def __init__(self, dim: Optional[int] = None):
+    def __init__(self, dim: int | None = None):
         super().__init__()
         self.dim = dim
 
@@ -317,4 +319,6 @@ class Threshold(Module):
         return F.threshold(input, self.threshold, self.value)
 
     def extra_repr(self) -> str:
-        return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
+        return f"threshold={self.threshold}, value={self.value}" + (
+            ", inplace=True" if self.inplace else ""
+        )

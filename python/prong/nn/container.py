@@ -55,7 +55,9 @@ class Sequential(Module):
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+            )
         return Sequential(*self, *other)
 
     def __iadd__(self, other):
@@ -149,7 +151,9 @@ class ModuleList(Module):
 
     def extend(self, modules):
         if not isinstance(modules, Iterable):
-            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+            raise TypeError(
+                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
+            )
         for module in modules:
             self.append(module)
         return self
@@ -212,8 +216,13 @@ class ModuleDict(Module):
 
     def update(self, modules):
         if not isinstance(modules, Iterable):
-            raise TypeError(f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}")
-        for key, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, "
+                f"but got {type(modules).__name__}"
+            )
+        for key, module in (
+            modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
+        ):
             self[key] = module
 
 
@@ -232,7 +241,11 @@ class ParameterList(Module):
         return getattr(self, str(_position(index, len(self))))
 
     def __setitem__(self, index, value):
-        from_tensor = value if isinstance(value, Parameter) or not hasattr(value, "requires_grad") else Parameter(value)
+        from_tensor = (
+            value
+            if isinstance(value, Parameter) or not hasattr(value, "requires_grad")
+            else Parameter(value)
+        )
         setattr(self, str(_position(index, len(self))), from_tensor)
 
     def __len__(self):
@@ -251,7 +264,9 @@ class ParameterList(Module):
 
     def extend(self, values):
         if not isinstance(values, Iterable):
-            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
+            raise TypeError(
+                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
+            )
         for value in values:
             self.append(value)
         return self
@@ -260,7 +275,9 @@ class ParameterList(Module):
         lines = []
         for i, p in enumerate(self):
             kind = "Parameter" if isinstance(p, Parameter) else type(p).__name__
-            lines.append(f"({i}): {kind} containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]")
+            lines.append(
+                f"({i}): {kind} containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
+            )
         return "\n".join(lines)
 
 
@@ -280,7 +297,13 @@ class ParameterDict(Module):
 
     def __setitem__(self, key, value):
         self._keys[key] = None
-        setattr(self, key, value if isinstance(value, Parameter) or not hasattr(value, "requires_grad") else Parameter(value))
+        setattr(
+            self,
+            key,
+            value
+            if isinstance(value, Parameter) or not hasattr(value, "requires_grad")
+            else Parameter(value),
+        )
 
     def __delitem__(self, key):
         del self._keys[key]

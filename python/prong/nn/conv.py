@@ -1,7 +1,6 @@
 """Conv1d, Conv2d, Conv3d."""
 
 import math
-from typing import Tuple
 
 import prong
 from prong import Tensor
@@ -19,11 +18,32 @@ def _spread(value, n):
 class _ConvNd(Module):
     """Parameters and settings of the convolutions; subclasses say the number of dimensions and call the function."""
 
-    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "in_channels", "out_channels", "kernel_size"]
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
     _spatial = 0
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         n = self._spatial
         if groups <= 0:
@@ -34,12 +54,16 @@ class _ConvNd(Module):
             raise ValueError("out_channels must be divisible by groups")
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
-                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
+                raise ValueError(
+                    f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}"
+                )
             if padding == "same" and any(s != 1 for s in _spread(stride, n)):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         modes = ("zeros", "reflect", "replicate", "circular")
         if padding_mode not in modes:
-            raise ValueError(f"padding_mode must be one of {set(modes)}, but got padding_mode='{padding_mode}'")
+            raise ValueError(
+                f"padding_mode must be one of {set(modes)}, but got padding_mode='{padding_mode}'"
+            )
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = _spread(kernel_size, n)
@@ -51,7 +75,11 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._border()
-        self.weight = Parameter(prong.empty((out_channels, in_channels // groups, *self.kernel_size), device=device, dtype=dtype))
+        self.weight = Parameter(
+            prong.empty(
+                (out_channels, in_channels // groups, *self.kernel_size), device=device, dtype=dtype
+            )
+        )
         if bias:
             self.bias = Parameter(prong.empty(out_channels, device=device, dtype=dtype))
         else:
@@ -99,42 +127,54 @@ class Conv1d(_ConvNd):
     """Cross-correlation over [N, C, L]."""
 
     _spatial = 1
-    kernel_size: Tuple[int]
-    stride: Tuple[int]
-    dilation: Tuple[int]
+    kernel_size: tuple[int]
+    stride: tuple[int]
+    dilation: tuple[int]
 
     def forward(self, input: Tensor) -> Tensor:
         if self.padding_mode != "zeros":
             padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            return F.conv1d(padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
-        return F.conv1d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+            return F.conv1d(
+                padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups
+            )
+        return F.conv1d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
 
 
 class Conv2d(_ConvNd):
     """Cross-correlation over [N, C, H, W]."""
 
     _spatial = 2
-    kernel_size: Tuple[int, int]
-    stride: Tuple[int, int]
-    dilation: Tuple[int, int]
+    kernel_size: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
 
     def forward(self, input: Tensor) -> Tensor:
         if self.padding_mode != "zeros":
             padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            return F.conv2d(padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
-        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+            return F.conv2d(
+                padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups
+            )
+        return F.conv2d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )
 
 
 class Conv3d(_ConvNd):
     """Cross-correlation over [N, C, D, H, W]."""
 
     _spatial = 3
-    kernel_size: Tuple[int, int, int]
-    stride: Tuple[int, int, int]
-    dilation: Tuple[int, int, int]
+    kernel_size: tuple[int, int, int]
+    stride: tuple[int, int, int]
+    dilation: tuple[int, int, int]
 
     def forward(self, input: Tensor) -> Tensor:
         if self.padding_mode != "zeros":
             padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            return F.conv3d(padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
-        return F.conv3d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+            return F.conv3d(
+                padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups
+            )
+        return F.conv3d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
+        )

@@ -32,8 +32,12 @@ class Unflatten(Module):
 
     def __init__(self, dim, unflattened_size):
         super().__init__()
-        if not isinstance(unflattened_size, (tuple, list, prong.Size)) or not all(isinstance(n, int) for n in unflattened_size):
-            raise TypeError(f"unflattened_size must be tuple of ints, but found {unflattened_size!r}")
+        if not isinstance(unflattened_size, (tuple, list, prong.Size)) or not all(
+            isinstance(n, int) for n in unflattened_size
+        ):
+            raise TypeError(
+                f"unflattened_size must be tuple of ints, but found {unflattened_size!r}"
+            )
         self.dim = dim
         self.unflattened_size = tuple(unflattened_size)
 

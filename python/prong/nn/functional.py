@@ -1,7 +1,6 @@
-"""torch.nn.functional: ops of the registry by their functional names, and the few functions that are Python over them."""
+"""torch.nn.functional: ops by their functional names, and the few functions that are Python over them."""
 
 import math
-from typing import List, Optional
 
 import prong
 from prong import Tensor, _core
@@ -11,20 +10,37 @@ globals().update(_core.nn_functional_ops())
 
 
 def __getattr__(name):
-    raise AttributeError(f"prong has no torch.nn.functional.{name} yet (docs/compatibility.md lists what is here)")
+    raise AttributeError(
+        f"prong has no torch.nn.functional.{name} yet (docs/compatibility.md lists what is here)"
+    )
 
 
-def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[prong.dtype] = None) -> Tensor:
+def softmax(
+    input: Tensor,
+    dim: int | None = None,
+    _stacklevel: int = 3,
+    dtype: prong.dtype | None = None,
+) -> Tensor:
     """exp(input) scaled to sum 1 along ``dim``."""
     return prong.softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
 
 
-def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[prong.dtype] = None) -> Tensor:
+def log_softmax(
+    input: Tensor,
+    dim: int | None = None,
+    _stacklevel: int = 3,
+    dtype: prong.dtype | None = None,
+) -> Tensor:
     """log(softmax(input, dim)), computed stably."""
     return prong.log_softmax(input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
 
 
-def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[prong.dtype] = None) -> Tensor:
+def softmin(
+    input: Tensor,
+    dim: int | None = None,
+    _stacklevel: int = 3,
+    dtype: prong.dtype | None = None,
+) -> Tensor:
     """softmax(-input, dim)."""
     return prong.softmax(-input, _softmax_dim(input.dim()) if dim is None else dim, dtype=dtype)
 
@@ -48,7 +64,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return input.mul_(mask) if inplace else input * mask
 
 
-def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool, spatial: int) -> Tensor:
+def _channel_dropout(
+    input: Tensor, p: float, training: bool, inplace: bool, spatial: int
+) -> Tensor:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0.0:
@@ -59,38 +77,70 @@ def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool, spa
     return input.mul_(mask) if inplace else input * mask
 
 
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of [.., C, L]."""
     return _channel_dropout(input, p, training, inplace, 1)
 
 
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of [.., C, H, W]."""
     return _channel_dropout(input, p, training, inplace, 2)
 
 
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
     """Zeroes whole channels of [.., C, D, H, W]."""
     return _channel_dropout(input, p, training, inplace, 3)
 
 
-def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None,
-               bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalises each channel; see the op batch_norm."""
-    return prong.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+    return prong.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, False
+    )
 
 
-def instance_norm(input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None,
-                  weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True,
-                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalises each channel of each sample by itself."""
     if not use_input_stats:
-        return prong.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, False)
+        return prong.batch_norm(
+            input, weight, bias, running_mean, running_var, False, momentum, eps, False
+        )
     return group_norm(input, input.size(1), weight, bias, eps)  # type: ignore[name-defined]  # noqa: F821 (from the registry)
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None,
-              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """Rows of ``weight`` at the indices ``input``."""
     if max_norm is not None:
         raise NotImplementedError("embedding: prong has no max_norm yet")
@@ -109,7 +159,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return ((x1 / n1) * (x2 / n2)).sum(dim)
 
 
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dimension."""
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
@@ -119,7 +171,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if input.dim() == 0:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if input.size(dim) % 2 != 0:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.size(dim)}")
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {dim} is size {input.size(dim)}"
+        )
     a, b = input.chunk(2, dim)
     return a * b.sigmoid()
 
@@ -132,17 +186,30 @@ def sigmoid(input: Tensor) -> Tensor:
     return input.sigmoid()
 
 
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None,
-                                 dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
-                                 enable_gqa: bool = False) -> Tensor:
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value; scale defaults to 1 / sqrt(E)."""
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
-    scores = query @ key.transpose(-2, -1) * (1.0 / math.sqrt(query.size(-1)) if scale is None else scale)
+    scores = (
+        query
+        @ key.transpose(-2, -1)
+        * (1.0 / math.sqrt(query.size(-1)) if scale is None else scale)
+    )
     if is_causal:
         if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+            )
         allowed = prong.ones(query.size(-2), key.size(-2), dtype=prong.bool).tril()
         scores = scores.masked_fill(allowed.logical_not(), -math.inf)
     elif attn_mask is not None:
@@ -156,8 +223,16 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     return weights @ value
 
 
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
-                        eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """max(d(anchor, positive) - d(anchor, negative) + margin, 0)."""
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
@@ -169,7 +244,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
-def _pixel_shape(shape: List[int], factor: int) -> List[int]:
+def _pixel_shape(shape: list[int], factor: int) -> list[int]:
     return [shape[0], shape[1] // (factor * factor), factor, factor, shape[2], shape[3]]
 
 
@@ -178,5 +253,12 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     n, c, h, w = input.shape
     r = upscale_factor
     if c % (r * r) != 0:
-        raise RuntimeError(f"pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but input.size(-3)={c} is not divisible by {r * r}")
-    return input.reshape(_pixel_shape([n, c, h, w], r)).permute(0, 1, 4, 2, 5, 3).reshape(n, c // (r * r), h * r, w * r)
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
+        )
+    return (
+        input.reshape(_pixel_shape([n, c, h, w], r))
+        .permute(0, 1, 4, 2, 5, 3)
+        .reshape(n, c // (r * r), h * r, w * r)
+    )

@@ -29,11 +29,15 @@ class Linear(Module):
     out_features: int
     weight: Tensor
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+    ):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(prong.empty((out_features, in_features), device=device, dtype=dtype))
+        self.weight = Parameter(
+            prong.empty((out_features, in_features), device=device, dtype=dtype)
+        )
         if bias:
             self.bias = Parameter(prong.empty(out_features, device=device, dtype=dtype))
         else:

@@ -33,9 +33,18 @@ class Module:
 
     def __init__(self, *args, **kwargs):
         if args or kwargs:
-            given = f"{len(args)} positional and {len(kwargs)} keyword" if args and kwargs else (
-                f"keyword argument '{next(iter(kwargs))}'" if kwargs else f"{len(args)} positional")
-            raise TypeError(f"{type(self).__name__}.__init__() takes no arguments of its own, but got {given}")
+            given = (
+                f"{len(args)} positional and {len(kwargs)} keyword"
+                if args and kwargs
+                else (
+                    f"keyword argument '{next(iter(kwargs))}'"
+                    if kwargs
+                    else f"{len(args)} positional"
+                )
+            )
+            raise TypeError(
+                f"{type(self).__name__}.__init__() takes no arguments of its own, but got {given}"
+            )
         put = super().__setattr__
         put("training", True)
         put("_parameters", {})
@@ -49,12 +58,19 @@ class Module:
         put("_forward_hooks_always_called", set())
 
     def forward(self, *args, **kwargs):
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
 
     # ── calling ──
 
     def __call__(self, *args, **kwargs):
-        if not (self._forward_hooks or self._forward_pre_hooks or _global_forward_hooks or _global_forward_pre_hooks):
+        if not (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or _global_forward_hooks
+            or _global_forward_pre_hooks
+        ):
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
 
@@ -64,7 +80,10 @@ class Module:
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     if not (isinstance(changed, tuple) and len(changed) == 2):
-                        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+                        raise RuntimeError(
+                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                            f"but got {changed}."
+                        )
                     args, kwargs = changed
             else:
                 changed = hook(self, args)
@@ -125,7 +144,10 @@ class Module:
         return add_hook(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        return add_hook(self._load_state_dict_pre_hooks, (lambda *args: hook(self, *args)) if with_module else hook)
+        return add_hook(
+            self._load_state_dict_pre_hooks,
+            (lambda *args: hook(self, *args)) if with_module else hook,
+        )
 
     def register_load_state_dict_post_hook(self, hook):
         """``hook(module, incompatible_keys)`` runs after loading."""
@@ -137,16 +159,20 @@ class Module:
         """Adds a parameter under ``name``; None reserves the name."""
         self._check_new_name(name, "parameter", self._parameters)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
-                            "(torch.nn.Parameter or None required)")
+            raise TypeError(
+                f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
+                "(torch.nn.Parameter or None required)"
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
         """Adds a buffer: saved with the module unless ``persistent=False``, but no parameter."""
         self._check_new_name(name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' "
-                            "(torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' "
+                "(torch Tensor or None required)"
+            )
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -168,7 +194,9 @@ class Module:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
+            raise KeyError(
+                f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else "")
+            )
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if hasattr(self, name) and name not in registered:
@@ -195,18 +223,24 @@ class Module:
             own["_modules"][name] = value
         elif name in own.get("_parameters", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}' "
-                                "(torch.nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
             own["_parameters"][name] = None
         elif name in own.get("_modules", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}' "
-                                "(torch.nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
             own["_modules"][name] = None
         elif name in own.get("_buffers", ()) or isinstance(value, Buffer):
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"cannot assign '{type(value).__name__}' as buffer '{name}' "
-                                "(torch.nn.Buffer, torch.Tensor or None expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as buffer '{name}' "
+                    "(torch.nn.Buffer, torch.Tensor or None expected)"
+                )
             if name not in own["_buffers"]:
                 self._take_name(name, "buffers", "_parameters", "_modules")
                 self.register_buffer(name, value, getattr(value, "persistent", True))
@@ -243,7 +277,11 @@ class Module:
 
     def _named_members(self, members_of, prefix="", recurse=True, remove_duplicate=True):
         seen = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
         for module_name, module in modules:
             for name, value in members_of(module):
                 if value is None or id(value) in seen:
@@ -253,7 +291,9 @@ class Module:
                 yield (f"{module_name}." if module_name else "") + name, value
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        return self._named_members(
+            lambda m: m._parameters.items(), prefix, recurse, remove_duplicate
+        )
 
     def parameters(self, recurse=True):
         for _, parameter in self.named_parameters(recurse=recurse):
@@ -286,7 +326,9 @@ class Module:
         yield prefix, self
         for name, module in self._modules.items():
             if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+                yield from module.named_modules(
+                    memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
+                )
 
     def modules(self):
         for _, module in self.named_modules():
@@ -361,11 +403,19 @@ class Module:
             elif isinstance(given, Tensor):
                 dtype = given.dtype
         if dtype is not None and not dtype.is_floating_point:
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
-        device = kwargs.get("device", next((a for a in args if isinstance(a, (str, prong.device))), None))
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
+        device = kwargs.get(
+            "device", next((a for a in args if isinstance(a, (str, prong.device))), None)
+        )
         if device is not None:
             prong.empty(0, device=device)  # raises for a device that is not there
-        return self if dtype is None else self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+        return (
+            self
+            if dtype is None
+            else self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+        )
 
     def float(self):
         return self.to(prong.float32)
@@ -433,7 +483,9 @@ class Module:
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+                module.state_dict(
+                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                )
         for hook in self._state_dict_hooks.values():
             changed = hook(self, destination, prefix, local_metadata)
             destination = destination if changed is None else changed
@@ -448,22 +500,39 @@ class Module:
             destination[f"{prefix}_extra_state"] = extra
 
     def _extra_state(self):
-        return self.get_extra_state() if type(self).get_extra_state is not Module.get_extra_state else None
+        return (
+            self.get_extra_state()
+            if type(self).get_extra_state is not Module.get_extra_state
+            else None
+        )
 
     def get_extra_state(self):
         raise RuntimeError("get_extra_state() was called on a module that does not override it")
 
     def set_extra_state(self, state):
-        raise RuntimeError("set_extra_state() was called on a module that does not override it; "
-                           "the state dict holds '_extra_state' for it")
+        raise RuntimeError(
+            "set_extra_state() was called on a module that does not override it; "
+            "the state dict holds '_extra_state' for it"
+        )
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
-        """Copies (``assign``: takes over) the tensors of ``state_dict``; with ``strict`` the names must match exactly."""
+        """Copies (``assign``: takes over) the tensors of ``state_dict``; ``strict``: the names must match."""
         missing, unexpected = load_into(self, state_dict, strict, assign)
         return _IncompatibleKeys(missing, unexpected)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        load_own_tensors(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
+        load_own_tensors(
+            self,
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
 
     # ── text ──
 
@@ -477,8 +546,14 @@ class Module:
         return text_of_modules(self)
 
 
-_HOOK_KINDS = ("_forward_hooks", "_forward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks",
-               "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+_HOOK_KINDS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 _global_forward_hooks: OrderedDict = OrderedDict()
 _global_forward_pre_hooks: OrderedDict = OrderedDict()
 

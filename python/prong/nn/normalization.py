@@ -1,7 +1,6 @@
 """LayerNorm, RMSNorm, GroupNorm, BatchNorm1d to 3d."""
 
 import numbers
-from typing import List, Optional
 
 import prong
 from prong import Tensor
@@ -12,24 +11,46 @@ from .parameter import Parameter
 
 
 def _shape(normalized_shape):
-    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+    return (
+        (normalized_shape,)
+        if isinstance(normalized_shape, numbers.Integral)
+        else tuple(normalized_shape)
+    )
 
 
 class LayerNorm(Module):
     """Normalises over the last dimensions, then scales and shifts by element."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
-    normalized_shape: List[int]
+    normalized_shape: list[int]
     eps: float
     elementwise_affine: bool
 
-    def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device=None, dtype=None):
+    def __init__(
+        self,
+        normalized_shape,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        self.register_parameter("weight", Parameter(prong.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None)
-        self.register_parameter("bias", Parameter(prong.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine and bias else None)
+        self.register_parameter(
+            "weight",
+            Parameter(prong.empty(self.normalized_shape, device=device, dtype=dtype))
+            if elementwise_affine
+            else None,
+        )
+        self.register_parameter(
+            "bias",
+            Parameter(prong.empty(self.normalized_shape, device=device, dtype=dtype))
+            if elementwise_affine and bias
+            else None,
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -43,24 +64,38 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):
     """x / rms(x) over the last dimensions, then scales by element."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
-    normalized_shape: List[int]
-    eps: Optional[float]
+    normalized_shape: list[int]
+    eps: float | None
     elementwise_affine: bool
 
-    def __init__(self, normalized_shape, eps: Optional[float] = None, elementwise_affine: bool = True, device=None, dtype=None):
+    def __init__(
+        self,
+        normalized_shape,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        self.register_parameter("weight", Parameter(prong.ones(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None)
+        self.register_parameter(
+            "weight",
+            Parameter(prong.ones(self.normalized_shape, device=device, dtype=dtype))
+            if elementwise_affine
+            else None,
+        )
 
     def reset_parameters(self) -> None:
         if self.weight is not None:
@@ -71,7 +106,9 @@ class RMSNorm(Module):
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
 
 
 class GroupNorm(Module):
@@ -83,17 +120,36 @@ class GroupNorm(Module):
     eps: float
     affine: bool
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None,
-                 *, bias: bool = True):
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device=None,
+        dtype=None,
+        *,
+        bias: bool = True,
+    ):
         super().__init__()
         if num_channels % num_groups != 0:
-            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+            raise ValueError(
+                f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})"
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self.register_parameter("weight", Parameter(prong.ones(num_channels, device=device, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(prong.zeros(num_channels, device=device, dtype=dtype)) if affine and bias else None)
+        self.register_parameter(
+            "weight",
+            Parameter(prong.ones(num_channels, device=device, dtype=dtype)) if affine else None,
+        )
+        self.register_parameter(
+            "bias",
+            Parameter(prong.zeros(num_channels, device=device, dtype=dtype))
+            if affine and bias
+            else None,
+        )
 
     def reset_parameters(self) -> None:
         with prong.no_grad():
@@ -106,7 +162,10 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class _NormBase(Module):
@@ -116,23 +175,50 @@ class _NormBase(Module):
     _version = 2
     num_features: int
     eps: float
-    momentum: Optional[float]
+    momentum: float | None
     affine: bool
     track_running_stats: bool
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: Optional[float] = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device=None,
+        dtype=None,
+        *,
+        bias: bool = True,
+    ):
         super().__init__()
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        self.register_parameter("weight", Parameter(prong.empty(num_features, device=device, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(prong.empty(num_features, device=device, dtype=dtype)) if affine and bias else None)
-        self.register_buffer("running_mean", prong.zeros(num_features, device=device, dtype=dtype) if track_running_stats else None)
-        self.register_buffer("running_var", prong.ones(num_features, device=device, dtype=dtype) if track_running_stats else None)
-        self.register_buffer("num_batches_tracked", prong.tensor(0, dtype=prong.long) if track_running_stats else None)
+        self.register_parameter(
+            "weight",
+            Parameter(prong.empty(num_features, device=device, dtype=dtype)) if affine else None,
+        )
+        self.register_parameter(
+            "bias",
+            Parameter(prong.empty(num_features, device=device, dtype=dtype))
+            if affine and bias
+            else None,
+        )
+        self.register_buffer(
+            "running_mean",
+            prong.zeros(num_features, device=device, dtype=dtype) if track_running_stats else None,
+        )
+        self.register_buffer(
+            "running_var",
+            prong.ones(num_features, device=device, dtype=dtype) if track_running_stats else None,
+        )
+        self.register_buffer(
+            "num_batches_tracked",
+            prong.tensor(0, dtype=prong.long) if track_running_stats else None,
+        )
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
@@ -150,8 +236,10 @@ class _NormBase(Module):
                 self.bias.fill_(0.0)
 
     def extra_repr(self) -> str:
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
 
 
 class _BatchNorm(_NormBase):
@@ -168,8 +256,16 @@ class _BatchNorm(_NormBase):
                 factor = 1.0 / float(self.num_batches_tracked)
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         keep = not self.training or self.track_running_stats
-        return F.batch_norm(input, self.running_mean if keep else None, self.running_var if keep else None,
-                            self.weight, self.bias, use_batch, factor, self.eps)
+        return F.batch_norm(
+            input,
+            self.running_mean if keep else None,
+            self.running_var if keep else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            factor,
+            self.eps,
+        )
 
 
 class BatchNorm1d(_BatchNorm):

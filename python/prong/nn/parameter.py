@@ -32,7 +32,7 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that is a buffer of the module it is assigned to; ``persistent=False`` keeps it out of the state dict."""
+    """A buffer of the module it is assigned to; ``persistent=False`` keeps it out of the state dict."""
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:

@@ -1,4 +1,4 @@
-"""Saving and loading of module state, and the text of module trees. Called by module.py; knows modules by their attributes only."""
+"""Saving and loading of module state, and the text of module trees; called by module.py."""
 
 from collections import OrderedDict
 
@@ -38,16 +38,27 @@ def load_into(module, state_dict, strict, assign):
                 load(grandchild, f"{prefix}{name}.")
         for hook in child._load_state_dict_post_hooks.values():
             if hook(child, keys) is not None:
-                raise RuntimeError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values")
+                raise RuntimeError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values"
+                )
 
     load(module, "")
     if strict:
         if unexpected:
-            errors.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{k}"' for k in unexpected) + ". ")
+            errors.insert(
+                0,
+                "Unexpected key(s) in state_dict: "
+                + ", ".join(f'"{k}"' for k in unexpected)
+                + ". ",
+            )
         if missing:
-            errors.insert(0, "Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing) + ". ")
+            errors.insert(
+                0, "Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing) + ". "
+            )
     if errors:
-        raise RuntimeError(f"Error(s) in loading state_dict for {type(module).__name__}:\n\t" + "\n\t".join(errors))
+        raise RuntimeError(
+            f"Error(s) in loading state_dict for {type(module).__name__}:\n\t" + "\n\t".join(errors)
+        )
     return missing, unexpected
 
 
@@ -59,11 +70,15 @@ class _IncompatibleKeysView:
         self.unexpected_keys = unexpected_keys
 
 
-def load_own_tensors(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors):
+def load_own_tensors(
+    module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors
+):
     """The part of loading that belongs to one module, without its children."""
     for hook in module._load_state_dict_pre_hooks.values():
         hook(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
-    persistent = {k: v for k, v in module._buffers.items() if k not in module._non_persistent_buffers_set}
+    persistent = {
+        k: v for k, v in module._buffers.items() if k not in module._non_persistent_buffers_set
+    }
     for name, tensor in {**module._parameters, **persistent}.items():
         if tensor is None:
             continue
@@ -81,32 +96,51 @@ def load_own_tensors(module, state_dict, prefix, local_metadata, strict, missing
             missing.append(extra_key)
     if strict:
         for key in state_dict:
-            rest = key[len(prefix):]
+            rest = key[len(prefix) :]
             if key.startswith(prefix) and key != extra_key:
                 head = rest.split(".", 1)
-                known = head[0] in module._modules if len(head) > 1 else rest in module._parameters or rest in persistent
+                known = (
+                    head[0] in module._modules
+                    if len(head) > 1
+                    else rest in module._parameters or rest in persistent
+                )
                 if not known and key not in unexpected:
                     unexpected.append(key)
-            elif key == extra_key and type(module).set_extra_state is _base_of(module).set_extra_state:
+            elif (
+                key == extra_key
+                and type(module).set_extra_state is _base_of(module).set_extra_state
+            ):
                 unexpected.append(key)
 
 
 def _base_of(module):
-    return next(cls for cls in type(module).__mro__ if cls.__name__ == "Module" and cls.__module__.startswith("prong"))
+    return next(
+        cls
+        for cls in type(module).__mro__
+        if cls.__name__ == "Module" and cls.__module__.startswith("prong")
+    )
 
 
 def _load_one(module, name, target, source, key, local_metadata):
     if not isinstance(source, Tensor):
-        return (f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
-                f"but received {type(source)}")
+        return (
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+            f"but received {type(source)}"
+        )
     if target.dim() == 0 and source.dim() == 1 and source.numel() == 1:
         source = source[0]
     if source.shape != target.shape:
-        return (f"size mismatch for {key}: copying a param with shape {source.shape} from checkpoint, "
-                f"the shape in current model is {target.shape}.")
+        return (
+            f"size mismatch for {key}: copying a param with shape {source.shape} from checkpoint, "
+            f"the shape in current model is {target.shape}."
+        )
     if local_metadata.get("assign_to_params_buffers", False):
         if name in module._parameters:
-            source = source if isinstance(source, type(target)) else type(target)(source, target.requires_grad)
+            source = (
+                source
+                if isinstance(source, type(target))
+                else type(target)(source, target.requires_grad)
+            )
             module._parameters[name] = source
         else:
             module._buffers[name] = source
@@ -125,7 +159,9 @@ def text_of_modules(module):
     """The tree under ``module`` in PyTorch's form: ``Sequential(\\n  (0): Linear(...)\\n)``."""
     extra = module.extra_repr()
     extra_lines = extra.split("\n") if extra else []
-    child_lines = [f"({name}): " + _indent(repr(child), 2) for name, child in module._modules.items()]
+    child_lines = [
+        f"({name}): " + _indent(repr(child), 2) for name, child in module._modules.items()
+    ]
     lines = extra_lines + child_lines
     name = module._get_name()
     if not lines:

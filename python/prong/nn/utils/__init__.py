@@ -12,8 +12,12 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
         return prong.tensor(0.0)
     total = prong.stack([g.norm(norm_type) for g in grads]).norm(norm_type)
     if error_if_nonfinite and not prong.isfinite(total):
-        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
-                           "To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`")
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
+            "cannot be clipped. "
+            "To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
     factor = (float(max_norm) / (total + 1e-6)).clamp(max=1.0)
     with prong.no_grad():
         for g in grads:

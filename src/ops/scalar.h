@@ -1,5 +1,6 @@
 // Scalar: an expression of one element, built by running an op's body on it instead of on numbers.
-// Made by PointwiseDef (ops), read by codegen/, which turns it into machine code with the same bits.
+// Made by PointwiseDef (ops), read by codegen/, which turns it into machine code with the same
+// bits.
 #pragma once
 
 #include <bit>
@@ -17,32 +18,33 @@
 
 namespace prong {
 
-// All operations, each with one meaning whatever evaluates it. Operands of arithmetic and comparisons have the
-// same dtype. Floating-point ones round once, to nearest even, and are never contracted or reassociated; which NaN
-// comes out of an operation is left open. Integers wrap around.
+// All operations, each with one meaning whatever evaluates it. Operands of arithmetic and
+// comparisons have the same dtype. Floating-point ones round once, to nearest even, and are never
+// contracted or reassociated; which NaN comes out of an operation is left open. Integers wrap
+// around.
 enum class ScalarKind : uint8_t {
-  kInput,    // index(): which operand of the whole expression
-  kConst,    // constant_double() of floating dtypes, constant_int() of the others
-  kAdd,      // arithmetic, not on bool
+  kInput,  // index(): which operand of the whole expression
+  kConst,  // constant_double() of floating dtypes, constant_int() of the others
+  kAdd,    // arithmetic, not on bool
   kSub,
   kMul,
-  kDiv,      // integers: towards zero; the divisor is never 0 or -1 (see div_trunc)
-  kRem,      // integers only: sign of the dividend; the divisor is never 0 or -1
-  kNeg,      // floats: flips the sign bit
-  kFma,      // a * b + c, rounded once
+  kDiv,  // integers: towards zero; the divisor is never 0 or -1 (see div_trunc)
+  kRem,  // integers only: sign of the dividend; the divisor is never 0 or -1
+  kNeg,  // floats: flips the sign bit
+  kFma,  // a * b + c, rounded once
   kSqrt,
-  kAbs,      // floats: clears the sign bit; the smallest integer stays as it is
-  kFloor,    // floats
+  kAbs,    // floats: clears the sign bit; the smallest integer stays as it is
+  kFloor,  // floats
   kCeil,
   kTrunc,
   kRoundEven,
-  kEq,       // comparisons give bool; false with a NaN, save kNe
+  kEq,  // comparisons give bool; false with a NaN, save kNe
   kNe,
   kLt,
   kLe,
   kGt,
   kGe,
-  kAnd,      // of bools and of integers, bitwise
+  kAnd,  // of bools and of integers, bitwise
   kOr,
   kXor,
   kNot,
@@ -50,10 +52,11 @@ enum class ScalarKind : uint8_t {
   kShr,      // arithmetic
   kSelect,   // operand 0 is a bool: operand 1 if it is true, else operand 2
   kBitcast,  // float32 <-> int32, float64 <-> int64
-  kConvert,  // between any dtypes. Float to integer: towards zero as int64, the smallest int64 if that does not fit
-             // (for int32 as target: as int32, the smallest int32), then wrapped to the target. To bool: != 0.
-             // To a smaller float: rounds to nearest even, to a 16-bit one by way of float32. Same dtype: the operand itself, no node.
-  kCall,     // external(): a C function of operands of this dtype (float64)
+  kConvert,  // between any dtypes. Float to integer: towards zero as int64, the smallest int64 if
+             // that does not fit (for int32 as target: as int32, the smallest int32), then wrapped
+             // to the target. To bool: != 0. To a smaller float: rounds to nearest even, to a
+             // 16-bit one by way of float32. Same dtype: the operand itself, no node.
+  kCall,  // external(): a C function of operands of this dtype (float64)
 };
 
 // A C function that eager kernels and generated code both call: T f(T...) with T = float64.
@@ -79,8 +82,8 @@ struct ScalarNode final : RefCounted {
   Ref<const ScalarNode> operands[3];
 };
 
-// A reference to an immutable node. C++ literals convert to it and take the dtype of the value they meet;
-// two literals cannot meet.
+// A reference to an immutable node. C++ literals convert to it and take the dtype of the value they
+// meet; two literals cannot meet.
 class Scalar {
  public:
   Scalar() = default;  // undefined
@@ -133,14 +136,15 @@ Scalar operator>>(const Scalar& a, const Scalar& b);
 Scalar operator~(const Scalar& a);
 Scalar operator!(const Scalar& a);  // of a bool
 
-// The nodes that `roots` need, each once, operands before their users. (Bodies share subexpressions, so walking
-// operands without this is exponential.)
+// The nodes that `roots` need, each once, operands before their users. (Bodies share
+// subexpressions, so walking operands without this is exponential.)
 std::vector<const ScalarNode*> topological(std::span<const Scalar> roots);
 
 // `expression` with every kInput(i) replaced by inputs[i] (same dtypes).
 Scalar substitute(const Scalar& expression, std::span<const Scalar> inputs);
 
-// "x0 * x1 + 0.5"; subexpressions used more than once get a line of their own: "t0 = abs(x0)\nt0 * t0".
+// "x0 * x1 + 0.5"; subexpressions used more than once get a line of their own: "t0 = abs(x0)\nt0 *
+// t0".
 std::string to_string(const Scalar& expression, std::span<const std::string> input_names = {});
 std::string_view name_of(ScalarKind kind);  // "add"
 
@@ -153,8 +157,8 @@ struct ScalarValue {
 // Runs the expression on numbers: the meaning of the kinds, for tests and constant folding.
 ScalarValue evaluate(const Scalar& expression, std::span<const ScalarValue> inputs);
 
-// The vocabulary of bodies, for numbers and for Scalar alike. Bodies are generic lambdas in namespace prong that
-// say `using namespace math`.
+// The vocabulary of bodies, for numbers and for Scalar alike. Bodies are generic lambdas in
+// namespace prong that say `using namespace math`.
 namespace math {
 
 #define PRONG_INLINE inline __attribute__((always_inline))
@@ -162,7 +166,8 @@ namespace math {
 template <class T>
 inline constexpr bool is_scalar = std::is_same_v<T, Scalar>;
 
-// A literal of the type of `like`: lit(x, 0.5). Plain 0.5 would turn a float into a double; integers need no lit.
+// A literal of the type of `like`: lit(x, 0.5). Plain 0.5 would turn a float into a double;
+// integers need no lit.
 template <class T>
 PRONG_INLINE T lit(const T& like, double value) {
   if constexpr (is_scalar<T>)
@@ -178,8 +183,12 @@ PRONG_INLINE T select(const C& condition, const T& a, const T& b) {
   return condition ? a : b;
 }
 Scalar select(const Scalar& condition, const Scalar& a, const Scalar& b);
-inline Scalar select(const Scalar& condition, const Scalar& a, double b) { return select(condition, a, Scalar(b)); }
-inline Scalar select(const Scalar& condition, double a, const Scalar& b) { return select(condition, Scalar(a), b); }
+inline Scalar select(const Scalar& condition, const Scalar& a, double b) {
+  return select(condition, a, Scalar(b));
+}
+inline Scalar select(const Scalar& condition, double a, const Scalar& b) {
+  return select(condition, Scalar(a), b);
+}
 
 PRONG_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 PRONG_INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
@@ -221,11 +230,13 @@ PRONG_INLINE auto convert(const T& x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != T(0);
   } else if constexpr (std::is_floating_point_v<T> && std::is_integral_v<To>) {
-    // What the hardware does, written so that it is defined: NaN and what does not fit become the smallest.
+    // What the hardware does, written so that it is defined: NaN and what does not fit become the
+    // smallest.
     using Wide = std::conditional_t<std::is_same_v<To, int32_t>, int32_t, int64_t>;
     constexpr T limit = sizeof(Wide) == 4 ? T(2147483648.0) : T(9223372036854775808.0);
     const bool fits = (x >= -limit) & (x < limit);
-    return static_cast<To>(fits ? static_cast<Wide>(fits ? x : T(0)) : std::numeric_limits<Wide>::min());
+    return static_cast<To>(fits ? static_cast<Wide>(fits ? x : T(0))
+                                : std::numeric_limits<Wide>::min());
   } else {
     return static_cast<To>(x);
   }
@@ -233,7 +244,8 @@ PRONG_INLINE auto convert(const T& x) {
 
 // An external function on numbers and on Scalars.
 template <class T, class F, class... X>
-PRONG_INLINE T call_external(const ExternalFunction& external, F* function, const T& x, const X&... more) {
+PRONG_INLINE T call_external(const ExternalFunction& external, F* function, const T& x,
+                             const X&... more) {
   if constexpr (is_scalar<T>)
     return Scalar::call(external, {x, more...});
   else

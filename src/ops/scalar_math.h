@@ -1,8 +1,9 @@
-// Mathematical functions as bodies: one text for float, double and Scalar, so that eager kernels and generated code
-// compute the same bits. Used by the op definitions.
+// Mathematical functions as bodies: one text for float, double and Scalar, so that eager kernels
+// and generated code compute the same bits. Used by the op definitions.
 //
-// float32 runs branch-free polynomials of our own (within 2 ulp), made with minimax fits; loops over them vectorise.
-// float64 calls the C library through the functions in scalar_math.cpp, from kernels and generated code alike.
+// float32 runs branch-free polynomials of our own (within 2 ulp), made with minimax fits; loops
+// over them vectorise. float64 calls the C library through the functions in scalar_math.cpp, from
+// kernels and generated code alike.
 #pragma once
 
 #include "ops/scalar.h"
@@ -10,9 +11,11 @@
 namespace prong::math {
 
 // name, its ExternalFunction k_name and the C++ function f64_name.
-#define PRONG_FORALL_EXTERNALS_1(_)                                                                                \
-  _(exp) _(expm1) _(exp2) _(log) _(log2) _(log10) _(log1p) _(tanh) _(sinh) _(cosh) _(asinh) _(acosh) _(atanh) _(sin) \
-  _(cos) _(tan) _(asin) _(acos) _(atan) _(erf) _(erfc) _(erfinv) _(lgamma) _(digamma)
+#define PRONG_FORALL_EXTERNALS_1(_)                                                            \
+  _(exp)                                                                                       \
+  _(expm1) _(exp2) _(log) _(log2) _(log10) _(log1p) _(tanh) _(sinh) _(cosh) _(asinh) _(acosh)  \
+      _(atanh) _(sin) _(cos) _(tan) _(asin) _(acos) _(atan) _(erf) _(erfc) _(erfinv) _(lgamma) \
+          _(digamma)
 #define PRONG_FORALL_EXTERNALS_2(_) _(pow) _(atan2) _(fmod) _(hypot)
 
 #define PRONG_DECLARE_1(name)                            \
@@ -36,24 +39,35 @@ inline bool is_single(const T& x) {
 #define PRONG_BY_PRECISION_1(name)                                                        \
   template <class T>                                                                      \
   PRONG_INLINE T name(const T& x) {                                                       \
-    if constexpr (std::is_same_v<T, float>) return name##_f32(x);                         \
-    else if constexpr (std::is_same_v<T, double>) return prong_f64_##name(x);             \
-    else return is_single(x) ? name##_f32(x) : call_external(k_##name, prong_f64_##name, x); \
+    if constexpr (std::is_same_v<T, float>)                                               \
+      return name##_f32(x);                                                               \
+    else if constexpr (std::is_same_v<T, double>)                                         \
+      return prong_f64_##name(x);                                                         \
+    else                                                                                  \
+      return is_single(x) ? name##_f32(x) : call_external(k_##name, prong_f64_##name, x); \
   }
 // Defines name(x) for float too by the C library's double function: right, but a call an element.
-#define PRONG_BY_LIBRARY_1(name)                                                                            \
-  template <class T>                                                                                        \
-  PRONG_INLINE T name(const T& x) {                                                                         \
-    if constexpr (std::is_same_v<T, float>) return static_cast<float>(prong_f64_##name(x));                  \
-    else if constexpr (std::is_same_v<T, double>) return prong_f64_##name(x);                               \
-    else return call_external(k_##name, prong_f64_##name, x.to(DType::kFloat64)).to(x.dtype());              \
+#define PRONG_BY_LIBRARY_1(name)                                                             \
+  template <class T>                                                                         \
+  PRONG_INLINE T name(const T& x) {                                                          \
+    if constexpr (std::is_same_v<T, float>)                                                  \
+      return static_cast<float>(prong_f64_##name(x));                                        \
+    else if constexpr (std::is_same_v<T, double>)                                            \
+      return prong_f64_##name(x);                                                            \
+    else                                                                                     \
+      return call_external(k_##name, prong_f64_##name, x.to(DType::kFloat64)).to(x.dtype()); \
   }
-#define PRONG_BY_LIBRARY_2(name)                                                                                \
-  template <class T>                                                                                            \
-  PRONG_INLINE T name(const T& x, const T& y) {                                                                 \
-    if constexpr (std::is_same_v<T, float>) return static_cast<float>(prong_f64_##name(x, y));                   \
-    else if constexpr (std::is_same_v<T, double>) return prong_f64_##name(x, y);                                \
-    else return call_external(k_##name, prong_f64_##name, x.to(DType::kFloat64), y.to(DType::kFloat64)).to(x.dtype()); \
+#define PRONG_BY_LIBRARY_2(name)                                              \
+  template <class T>                                                          \
+  PRONG_INLINE T name(const T& x, const T& y) {                               \
+    if constexpr (std::is_same_v<T, float>)                                   \
+      return static_cast<float>(prong_f64_##name(x, y));                      \
+    else if constexpr (std::is_same_v<T, double>)                             \
+      return prong_f64_##name(x, y);                                          \
+    else                                                                      \
+      return call_external(k_##name, prong_f64_##name, x.to(DType::kFloat64), \
+                           y.to(DType::kFloat64))                             \
+          .to(x.dtype());                                                     \
   }
 
 template <class T>
@@ -121,8 +135,8 @@ PRONG_INLINE T exp_f32(const T& x) {
   y = select(y < -104.0f, lit(x, -104.0), y);
   const ExpParts<T> e = split_exp(y);
   const T& r = e.r;
-  const T q = horner(r, 0.4999999815495543, 0.16666543661362757, 0.04166719968107265, 0.008366515148936982,
-                         0.0013882522891065347);
+  const T q = horner(r, 0.4999999815495543, 0.16666543661362757, 0.04166719968107265,
+                     0.008366515148936982, 0.0013882522891065347);
   const T p = fma(r * r, q, r) + 1;
   // 2^n in two factors: n alone can pass the exponent range where the result does not.
   const auto n = (to_bits(e.shifted) << 8) >> 8;
@@ -138,8 +152,8 @@ PRONG_INLINE T expm1_f32(const T& x) {
   y = select(y < -26.0f, lit(x, -26.0), y);
   const ExpParts<T> e = split_exp(y);
   const T& r = e.r;
-  const T q = horner(r, 0.5000000044141525, 0.16666666370591754, 0.04166636101595701, 0.00833338935706891,
-                         0.0013940618695904732, 0.0001984587292957225);
+  const T q = horner(r, 0.5000000044141525, 0.16666666370591754, 0.04166636101595701,
+                     0.00833338935706891, 0.0013940618695904732, 0.0001984587292957225);
   const T p = fma(r * r, q, r);  // expm1(r)
   // Half of 2^n, so that n = 128 still has a factor.
   const T scale = from_bits((((to_bits(e.shifted) << 8) >> 8) + 126) << 23);
@@ -164,9 +178,9 @@ PRONG_INLINE LogParts<T> split_log(const T& x) {
 // (log(1 + f) - f) for f in [sqrt(1/2) - 1, sqrt(2) - 1].
 template <class T>
 PRONG_INLINE T log_tail(const T& f) {
-  const T q = horner(f, 0.3333331260153424, -0.2500000959695663, 0.20002118859251017, -0.16667996182188122,
-                         0.14219547959968826, -0.12405578865914424, 0.1188818816316145, -0.11675734719906677,
-                         0.06746685894730818);
+  const T q = horner(f, 0.3333331260153424, -0.2500000959695663, 0.20002118859251017,
+                     -0.16667996182188122, 0.14219547959968826, -0.12405578865914424,
+                     0.1188818816316145, -0.11675734719906677, 0.06746685894730818);
   const T square = f * f;
   return fma(square * f, q, square * -0.5f);
 }
@@ -245,15 +259,15 @@ PRONG_INLINE T tanh_f32(const T& x) {
 template <class T>
 PRONG_INLINE T erf_core(const T& x) {
   return x * horner(x * x, 1.1283791670620311, -0.37612638449301433, 0.11283782129455074,
-                                      -0.02686540732923093, 0.005220963025815102, -0.0008483056775435195,
-                                      0.00011258454147437088, -9.645502582503355e-06);
+                    -0.02686540732923093, 0.005220963025815102, -0.0008483056775435195,
+                    0.00011258454147437088, -9.645502582503355e-06);
 }
 // -log(1 - erf(a)) for a in [1, 4].
 template <class T>
 PRONG_INLINE T erfc_exponent(const T& a) {
-  return horner(a, -0.0001880362387269175, 1.1295784066054158, 0.6332199260040667, 0.10841854386219192,
-                               -0.025208236698988275, 0.004204554814959197, -0.00044133502307903424,
-                2.1686740899618253e-05);
+  return horner(a, -0.0001880362387269175, 1.1295784066054158, 0.6332199260040667,
+                0.10841854386219192, -0.025208236698988275, 0.004204554814959197,
+                -0.00044133502307903424, 2.1686740899618253e-05);
 }
 template <class T>
 PRONG_INLINE T erf_f32(const T& x) {
@@ -275,7 +289,8 @@ PRONG_INLINE T one_plus_erf_f32(const T& x) {
 
 // ── trigonometric, float32 ──
 
-// x = n pi/2 + r, |r| <= pi/4, done in double: right up to |x| of about 1e15. quadrant is n modulo 4, in [-2, 2].
+// x = n pi/2 + r, |r| <= pi/4, done in double: right up to |x| of about 1e15. quadrant is n modulo
+// 4, in [-2, 2].
 template <class T>
 struct TrigParts {
   T quadrant, r;
@@ -289,12 +304,14 @@ PRONG_INLINE TrigParts<T> split_trig(const T& x) {
   r = fma(n, lit(d, -6.123233995736766e-17), r);
   const auto quarter = fma(n, lit(d, 0.25), magic) - magic;
   const auto is_far = abs(d) > 1125899906842624.0;  // 2^50: n would not be exact any more
-  return {convert<float>(fma(quarter, lit(d, -4.0), n)), convert<float>(select(is_far, nan_like(d), r))};
+  return {convert<float>(fma(quarter, lit(d, -4.0), n)),
+          convert<float>(select(is_far, nan_like(d), r))};
 }
 template <class T>
 PRONG_INLINE T sin_core(const T& r) {
   const T s = r * r;
-  const T q = horner(s, -0.16666666641371491, 0.008333329355794917, -0.00019839325024484708, 2.7182169448640665e-06);
+  const T q = horner(s, -0.16666666641371491, 0.008333329355794917, -0.00019839325024484708,
+                     2.7182169448640665e-06);
   return fma(s * r, q, r);
 }
 template <class T>
@@ -321,9 +338,9 @@ PRONG_INLINE T cos_f32(const T& x) {
 template <class C, class T>
 PRONG_INLINE T atan_core(const C& is_steep, const T& t) {
   const T s = t * t;
-  const T q = horner(s, -0.3333330186296085, 0.19998638532515614, -0.14265244555652914, 0.10957572212503082,
-                     -0.0841944824164873, 0.05823437470062764, -0.03145553563015924, 0.011064355899932933,
-                     -0.0018271947218842038);
+  const T q = horner(s, -0.3333330186296085, 0.19998638532515614, -0.14265244555652914,
+                     0.10957572212503082, -0.0841944824164873, 0.05823437470062764,
+                     -0.03145553563015924, 0.011064355899932933, -0.0018271947218842038);
   const T y = fma(s * t, q, t);
   return select(is_steep, lit(t, 1.57079632679489662) - (y + 4.37113883e-8f), y);
 }
@@ -349,15 +366,17 @@ PRONG_INLINE T atan2_f32(const T& y, const T& x) {
   return select((x != x) | (y != y), x + y, with_sign(angle, y));
 }
 
-// ── powers, float32: in double arithmetic, so that the error of the logarithm does not grow with the exponent ──
+// ── powers, float32: in double arithmetic, so that the error of the logarithm does not grow with
+// the exponent ──
 
 template <class T>  // x: float or its Scalar, positive and finite; the result is double
 PRONG_INLINE auto log2_wide(const T& x) {
   const LogParts<T> parts = split_log_any(x);
   const auto f = convert<double>(parts.f);
   const auto s = f / (f + 2);
-  const auto q = horner(s * s, 2.8853900817779268, 0.96179669392597561, 0.57707801635558536, 0.41219858311113240,
-                        0.32059889797532520, 0.26230818925253880, 0.22195308321368668, 0.19235933878519512);
+  const auto q = horner(s * s, 2.8853900817779268, 0.96179669392597561, 0.57707801635558536,
+                        0.41219858311113240, 0.32059889797532520, 0.26230818925253880,
+                        0.22195308321368668, 0.19235933878519512);
   return fma(s, q, convert<double>(parts.e));
 }
 
@@ -368,11 +387,12 @@ PRONG_INLINE T exp2_wide(const T& t) {
   const T magic = lit(t, 6755399441055744.0);
   const T shifted = y + magic;
   const T r = y - (shifted - magic);
-  const T p = horner(r, 1.0, 0.69314718055994531, 0.24022650695910071, 0.055504108664821580, 0.0096181291076284772,
-                         0.0013333558146428443, 0.00015403530393381610, 1.5252733804059841e-05,
-                         1.3215486790144307e-06, 1.0178086009239699e-07);
+  const T p = horner(r, 1.0, 0.69314718055994531, 0.24022650695910071, 0.055504108664821580,
+                     0.0096181291076284772, 0.0013333558146428443, 0.00015403530393381610,
+                     1.5252733804059841e-05, 1.3215486790144307e-06, 1.0178086009239699e-07);
   const T scale = from_bits((to_bits(shifted) + 1023) << 52);
-  return p * select(t < -151.0, lit(t, 0.0), scale);  // 0 in float too, without the cost of an underflow
+  return p * select(t < -151.0, lit(t, 0.0),
+                    scale);  // 0 in float too, without the cost of an underflow
 }
 template <class T>
 PRONG_INLINE T pow_f32(const T& x, const T& y) {
@@ -406,7 +426,8 @@ PRONG_INLINE T reduce_by(const T& r, const T& ys, const T& inverse) {
   rest = select(rest < 0, rest + ys, rest);
   return select(rest >= ys, rest - ys, rest);
 }
-// x - trunc(x / y) * y without rounding. In double, by 29 bits of the quotient at a time: it may have 277.
+// x - trunc(x / y) * y without rounding. In double, by 29 bits of the quotient at a time: it may
+// have 277.
 template <class T>
 PRONG_INLINE T fmod_f32(const T& x, const T& y) {
   const T ay = abs(y);
@@ -468,12 +489,15 @@ PRONG_INLINE T next_after(const T& x, const T& y) {
   return select((x != x) | (y != y), x + y, select(x == y, y, moved));
 }
 
-#define PRONG_BY_PRECISION_2(name)                                                                  \
-  template <class T>                                                                                \
-  PRONG_INLINE T name(const T& x, const T& y) {                                                     \
-    if constexpr (std::is_same_v<T, float>) return name##_f32(x, y);                                \
-    else if constexpr (std::is_same_v<T, double>) return prong_f64_##name(x, y);                    \
-    else return is_single(x) ? name##_f32(x, y) : call_external(k_##name, prong_f64_##name, x, y);   \
+#define PRONG_BY_PRECISION_2(name)                                                              \
+  template <class T>                                                                            \
+  PRONG_INLINE T name(const T& x, const T& y) {                                                 \
+    if constexpr (std::is_same_v<T, float>)                                                     \
+      return name##_f32(x, y);                                                                  \
+    else if constexpr (std::is_same_v<T, double>)                                               \
+      return prong_f64_##name(x, y);                                                            \
+    else                                                                                        \
+      return is_single(x) ? name##_f32(x, y) : call_external(k_##name, prong_f64_##name, x, y); \
   }
 PRONG_BY_PRECISION_2(pow)
 PRONG_BY_PRECISION_2(fmod)
@@ -491,9 +515,12 @@ PRONG_INLINE T sigmoid(const T& x) {
 }
 template <class T>
 PRONG_INLINE T one_plus_erf(const T& x) {
-  if constexpr (std::is_same_v<T, float>) return one_plus_erf_f32(x);
-  else if constexpr (std::is_same_v<T, double>) return erfc(-x);
-  else return is_single(x) ? one_plus_erf_f32(x) : erfc(-x);
+  if constexpr (std::is_same_v<T, float>)
+    return one_plus_erf_f32(x);
+  else if constexpr (std::is_same_v<T, double>)
+    return erfc(-x);
+  else
+    return is_single(x) ? one_plus_erf_f32(x) : erfc(-x);
 }
 // log(1 + exp(x)) without overflow.
 template <class T>
@@ -511,16 +538,22 @@ PRONG_INLINE bool is_float_like(const T& x) {
 // f(x) for floats; integers stay as they are.
 template <class T, class F>
 PRONG_INLINE T if_float(const T& x, F f) {
-  if constexpr (is_scalar<T>) return is_floating(x.dtype()) ? f(x) : x;
-  else if constexpr (std::is_floating_point_v<T>) return f(x);
-  else return x;
+  if constexpr (is_scalar<T>)
+    return is_floating(x.dtype()) ? f(x) : x;
+  else if constexpr (std::is_floating_point_v<T>)
+    return f(x);
+  else
+    return x;
 }
 // A condition on floats; of integers its answer is known.
 template <class T, class F>
 PRONG_INLINE auto if_real(const T& x, bool of_integers, F f) {
-  if constexpr (is_scalar<T>) return is_floating(x.dtype()) ? f(x) : Scalar::constant(of_integers);
-  else if constexpr (std::is_floating_point_v<T>) return f(x);
-  else return of_integers;
+  if constexpr (is_scalar<T>)
+    return is_floating(x.dtype()) ? f(x) : Scalar::constant(of_integers);
+  else if constexpr (std::is_floating_point_v<T>)
+    return f(x);
+  else
+    return of_integers;
 }
 PRONG_INLINE int64_t bit_not(int64_t x) { return ~x; }
 PRONG_INLINE bool bit_not(bool x) { return !x; }
@@ -537,7 +570,8 @@ PRONG_INLINE T smaller(const T& x, const T& y) {
 
 // ── integers ──
 
-// x / y towards zero and the remainder with the sign of x; y is not 0 (the engine has checked); -1 wraps.
+// x / y towards zero and the remainder with the sign of x; y is not 0 (the engine has checked); -1
+// wraps.
 template <class T>
 PRONG_INLINE T div_trunc(const T& x, const T& y) {
   const auto is_special = (y == -1) | (y == 0);

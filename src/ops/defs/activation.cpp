@@ -11,11 +11,15 @@ constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 const Spelling kFunctional = {.function = false, .method = false, .nn_functional = true};
-const Spelling kFunctionalInplace = {.function = false, .method = false, .nn_functional = true, .inplace = true};
+const Spelling kFunctionalInplace = {
+    .function = false, .method = false, .nn_functional = true, .inplace = true};
 const Spelling kEverywhere = {.nn_functional = true, .inplace = true};
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).no_grad(kGradLater).no_vmap(kVmapLater).samples({{"t(3, 4)"}, {"t(0, 5)"}, {"strided(4, 6)"}});
+  return r.add(schema)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(3, 4)"}, {"t(0, 5)"}, {"strided(4, 6)"}});
 }
 
 void refuse_bool(const OpDef&, std::span<const IValue>, DType common) {
@@ -31,12 +35,14 @@ PRONG_INLINE T bounded(const T& x, const T& low, const T& high) {
 void register_rectifiers(Registry& r) {
   add_op(r, "relu(input: Tensor) -> Tensor")
       .doc("max(input, 0).")
-      .pointwise<Numbers>([](auto x) { return select(x < 0, lit(x, 0), x); }, {.check = refuse_bool})
+      .pointwise<Numbers>([](auto x) { return select(x < 0, lit(x, 0), x); },
+                          {.check = refuse_bool})
       .where(kEverywhere)
       .reference("np.maximum(input, 0)");
   add_op(r, "relu6(input: Tensor) -> Tensor")
       .doc("min(max(input, 0), 6).")
-      .pointwise<Numbers>([](auto x) { return bounded(x, lit(x, 0), lit(x, 6)); }, {.check = refuse_bool})
+      .pointwise<Numbers>([](auto x) { return bounded(x, lit(x, 0), lit(x, 6)); },
+                          {.check = refuse_bool})
       .where(kFunctionalInplace)
       .reference("np.clip(input, 0, 6)");
   add_op(r, "hardtanh(input: Tensor, min_val: Scalar = -1, max_val: Scalar = 1) -> Tensor")
@@ -44,7 +50,8 @@ void register_rectifiers(Registry& r) {
       .pointwise<Numbers>([](auto x, auto low, auto high) { return bounded(x, low, high); },
                           {.check =
                                [](const OpDef&, std::span<const IValue> args, DType common) {
-                                 PRONG_CHECK(common != DType::kBool, kRuntime, "Bool inputs not supported for hardtanh");
+                                 PRONG_CHECK(common != DType::kBool, kRuntime,
+                                             "Bool inputs not supported for hardtanh");
                                  PRONG_CHECK(args[1].to_double() <= args[2].to_double(), kValue,
                                              "min_val cannot be greater than max_val");
                                }})
@@ -58,15 +65,18 @@ void register_rectifiers(Registry& r) {
       .reference("np.where(input > 0, input, input * negative_slope)");
   add_op(r, "threshold(input: Tensor, threshold: Scalar, value: Scalar) -> Tensor")
       .doc("input where it is above threshold, value elsewhere.")
-      .pointwise<Numbers>([](auto x, auto limit, auto value) { return select(x <= limit, value, x); },
-                          {.refuses_bool = true})
+      .pointwise<Numbers>(
+          [](auto x, auto limit, auto value) { return select(x <= limit, value, x); },
+          {.refuses_bool = true})
       .where({.method = false, .nn_functional = true, .inplace = true})
       .samples({{"t(3, 4), 0.1, 20"}})
       .reference("np.where(input <= threshold, value, input)");
 }
 
 void register_exponential_units(Registry& r) {
-  add_op(r, "elu(input: Tensor, alpha: Scalar = 1, scale: Scalar = 1, input_scale: Scalar = 1) -> Tensor")
+  add_op(
+      r,
+      "elu(input: Tensor, alpha: Scalar = 1, scale: Scalar = 1, input_scale: Scalar = 1) -> Tensor")
       .doc("scale * input above 0, scale * alpha * (exp(input_scale * input) - 1) below.")
       .pointwise<Floats>(
           [](auto x, auto alpha, auto scale, auto input_scale) {
@@ -79,19 +89,22 @@ void register_exponential_units(Registry& r) {
       .doc("elu with the constants that keep mean 0 and variance 1 from layer to layer.")
       .pointwise<Floats>([](auto x) {
         const auto scale = lit(x, 1.0507009873554804934193349852946);
-        const auto below = lit(x, 1.0507009873554804934193349852946 * 1.6732632423543772848170429916717);
+        const auto below =
+            lit(x, 1.0507009873554804934193349852946 * 1.6732632423543772848170429916717);
         return select(x < 0, expm1(x) * below, x * scale);
       })
       .where({.method = false, .nn_functional = true, .inplace = true})
-      .reference("1.0507009873554805 * np.where(input > 0, input, 1.6732632423543772 * np.expm1(input))");
+      .reference(
+          "1.0507009873554805 * np.where(input > 0, input, 1.6732632423543772 * np.expm1(input))");
   add_op(r, "celu(input: Tensor, alpha: Scalar = 1.0) -> Tensor")
       .doc("max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0).")
-      .pointwise<Floats>([](auto x, auto alpha) { return select(x < 0, expm1(x / alpha) * alpha, x); },
-                         {.check =
-                              [](const OpDef&, std::span<const IValue> args, DType) {
-                                PRONG_CHECK(args[1].to_double() != 0, kRuntime,
-                                            "ZeroDivisionError: alpha cannot be 0 for CELU");
-                              }})
+      .pointwise<Floats>(
+          [](auto x, auto alpha) { return select(x < 0, expm1(x / alpha) * alpha, x); },
+          {.check =
+               [](const OpDef&, std::span<const IValue> args, DType) {
+                 PRONG_CHECK(args[1].to_double() != 0, kRuntime,
+                             "ZeroDivisionError: alpha cannot be 0 for CELU");
+               }})
       .where({.method = false, .nn_functional = true, .inplace = true})
       .reference("np.maximum(input, 0) + np.minimum(alpha * np.expm1(input / alpha), 0)");
   add_op(r, "softplus(input: Tensor, beta: Scalar = 1, threshold: Scalar = 20) -> Tensor")
@@ -122,24 +135,34 @@ void register_gates(Registry& r) {
       .where(kFunctionalInplace)
       .reference("input * np.tanh(np.logaddexp(0, input))");
   add_op(r, "gelu(input: Tensor, *, approximate: str = \"none\") -> Tensor")
-      .doc("input times the normal distribution's probability of being below it; approximate='tanh' for the older form.")
-      .pointwise<Floats>([](auto x) { return x * lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752)); },
-                         {.error_name = "GeluKernelImpl",
-                          .choose =
-                              [](std::span<const IValue> args, DType) {
-                                const std::string& form = args[1].to_string();
-                                PRONG_CHECK(form == "none" || form == "tanh", kRuntime,
-                                            "approximate argument must be either none or tanh.");
-                                return form == "none" ? 0 : 1;
-                              }})
-      .variant<Floats>({0}, [](auto x) {
-        const auto inner = lit(x, 0.79788456080286536) * (x + lit(x, 0.044715) * x * x * x);
-        return x / (1 + exp(-2 * inner));  // 1 + tanh(y) = 2 / (1 + exp(-2 y)), without its loss of digits
-      })
+      .doc(
+          "input times the normal distribution's probability of being below it; approximate='tanh' "
+          "for the older form.")
+      .pointwise<Floats>(
+          [](auto x) { return x * lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752)); },
+          {.error_name = "GeluKernelImpl",
+           .choose =
+               [](std::span<const IValue> args, DType) {
+                 const std::string& form = args[1].to_string();
+                 PRONG_CHECK(form == "none" || form == "tanh", kRuntime,
+                             "approximate argument must be either none or tanh.");
+                 return form == "none" ? 0 : 1;
+               }})
+      .variant<Floats>(
+          {0},
+          [](auto x) {
+            const auto inner = lit(x, 0.79788456080286536) * (x + lit(x, 0.044715) * x * x * x);
+            return x /
+                   (1 +
+                    exp(-2 *
+                        inner));  // 1 + tanh(y) = 2 / (1 + exp(-2 y)), without its loss of digits
+          })
       .where(kFunctional)
       .samples({{"t(3, 4)"}, {"t(3, 4), approximate='tanh'"}, {"t(0, 5)"}})
-      .reference("0.5 * input * (1 + np.vectorize(math.erf, otypes=[float])(input / np.sqrt(2))) if approximate == 'none' else 0.5 * input * (1 + "
-                 "np.tanh(np.sqrt(2 / np.pi) * (input + 0.044715 * input ** 3)))");
+      .reference(
+          "0.5 * input * (1 + np.vectorize(math.erf, otypes=[float])(input / np.sqrt(2))) if "
+          "approximate == 'none' else 0.5 * input * (1 + "
+          "np.tanh(np.sqrt(2 / np.pi) * (input + 0.044715 * input ** 3)))");
   add_op(r, "hardsigmoid(input: Tensor) -> Tensor")
       .doc("min(max(input + 3, 0), 6) / 6.")
       .pointwise<Floats>([](auto x) { return bounded(x + 3, lit(x, 0.0), lit(x, 6.0)) / 6; })
@@ -169,7 +192,8 @@ void register_gates(Registry& r) {
       .reference("np.sign(input) * np.maximum(np.abs(input) - lambd, 0)");
   add_op(r, "hardshrink(input: Tensor, lambd: Scalar = 0.5) -> Tensor")
       .doc("0 within lambd of 0, input elsewhere.")
-      .pointwise<Floats>([](auto x, auto l) { return select(truth((x >= -l) & (x <= l)), lit(x, 0.0), x); })
+      .pointwise<Floats>(
+          [](auto x, auto l) { return select(truth((x >= -l) & (x <= l)), lit(x, 0.0), x); })
       .where({.nn_functional = true})
       .reference("np.where(np.abs(input) <= lambd, 0, input)");
 }

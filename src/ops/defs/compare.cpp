@@ -15,7 +15,8 @@ OpDef& add_op(Registry& r, std::string_view schema) {
 }
 
 template <class T, class F>
-void comparison(Registry& r, const char* name, const char* sign, std::vector<std::string> aliases, F body) {
+void comparison(Registry& r, const char* name, const char* sign, std::vector<std::string> aliases,
+                F body) {
   add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
       .doc(cat("input ", sign, " other, as bools."))
       .pointwise<T>(body)
@@ -44,22 +45,21 @@ void test(Registry& r, const char* name, const char* doc, const char* reference,
 
 void register_tests(Registry& r) {
   test(r, "isnan", "True for a NaN.", "np.isnan(input)", [](auto x) { return x != x; });
-  test(r, "isinf", "True for an infinity.", "np.isinf(input)", [](auto x) {
-    return if_real(x, false, [](auto v) { return abs(v) == infinity_like(v); });
-  });
-  test(r, "isfinite", "True for neither NaN nor infinity.", "np.isfinite(input)", [](auto x) {
-    return if_real(x, true, [](auto v) { return abs(v) < infinity_like(v); });
-  });
-  test(r, "isposinf", "True for plus infinity.", "np.isposinf(input)", [](auto x) {
-    return if_real(x, false, [](auto v) { return v == infinity_like(v); });
-  });
-  test(r, "isneginf", "True for minus infinity.", "np.isneginf(input)", [](auto x) {
-    return if_real(x, false, [](auto v) { return v == -infinity_like(v); });
-  });
+  test(r, "isinf", "True for an infinity.", "np.isinf(input)",
+       [](auto x) { return if_real(x, false, [](auto v) { return abs(v) == infinity_like(v); }); });
+  test(r, "isfinite", "True for neither NaN nor infinity.", "np.isfinite(input)",
+       [](auto x) { return if_real(x, true, [](auto v) { return abs(v) < infinity_like(v); }); });
+  test(r, "isposinf", "True for plus infinity.", "np.isposinf(input)",
+       [](auto x) { return if_real(x, false, [](auto v) { return v == infinity_like(v); }); });
+  test(r, "isneginf", "True for minus infinity.", "np.isneginf(input)",
+       [](auto x) { return if_real(x, false, [](auto v) { return v == -infinity_like(v); }); });
   test(r, "signbit", "True for negative numbers, -0 among them.", "np.signbit(input)", [](auto x) {
-    if constexpr (is_scalar<decltype(x)>) return is_floating(x.dtype()) ? to_bits(x) < 0 : x < 0;
-    else if constexpr (std::is_floating_point_v<decltype(x)>) return to_bits(x) < 0;
-    else return x < 0;
+    if constexpr (is_scalar<decltype(x)>)
+      return is_floating(x.dtype()) ? to_bits(x) < 0 : x < 0;
+    else if constexpr (std::is_floating_point_v<decltype(x)>)
+      return to_bits(x) < 0;
+    else
+      return x < 0;
   });
 }
 
@@ -74,9 +74,12 @@ void logical(Registry& r, const char* name, const char* doc, F body) {
 }
 
 void register_logic(Registry& r) {
-  logical(r, "logical_and", "True where both are not 0.", [](auto x, auto y) { return truth((x != 0) & (y != 0)); });
-  logical(r, "logical_or", "True where one is not 0.", [](auto x, auto y) { return truth((x != 0) | (y != 0)); });
-  logical(r, "logical_xor", "True where just one is not 0.", [](auto x, auto y) { return truth((x != 0) ^ (y != 0)); });
+  logical(r, "logical_and", "True where both are not 0.",
+          [](auto x, auto y) { return truth((x != 0) & (y != 0)); });
+  logical(r, "logical_or", "True where one is not 0.",
+          [](auto x, auto y) { return truth((x != 0) | (y != 0)); });
+  logical(r, "logical_xor", "True where just one is not 0.",
+          [](auto x, auto y) { return truth((x != 0) ^ (y != 0)); });
   add_op(r, "logical_not(input: Tensor) -> Tensor")
       .doc("True where input is 0.")
       .pointwise<AllTypes>([](auto x) { return x == 0; })
@@ -96,7 +99,8 @@ void bitwise(Registry& r, const char* name, const char* doc, const char* error_n
 }
 
 template <class F>
-void shift(Registry& r, const char* name, const char* doc, const char* error_name, const char* reference, F body) {
+void shift(Registry& r, const char* name, const char* doc, const char* error_name,
+           const char* reference, F body) {
   add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
       .doc(doc)
       .pointwise<Ints>(body, {.error_name = error_name})
@@ -106,21 +110,25 @@ void shift(Registry& r, const char* name, const char* doc, const char* error_nam
 }
 
 void register_bits(Registry& r) {
-  bitwise(r, "bitwise_and", "Bits that both have.", "bitwise_and_cpu", [](auto x, auto y) { return x & y; });
-  bitwise(r, "bitwise_or", "Bits that one has.", "bitwise_or_cpu", [](auto x, auto y) { return x | y; });
-  bitwise(r, "bitwise_xor", "Bits that just one has.", "bitwise_xor_cpu", [](auto x, auto y) { return x ^ y; });
+  bitwise(r, "bitwise_and", "Bits that both have.", "bitwise_and_cpu",
+          [](auto x, auto y) { return x & y; });
+  bitwise(r, "bitwise_or", "Bits that one has.", "bitwise_or_cpu",
+          [](auto x, auto y) { return x | y; });
+  bitwise(r, "bitwise_xor", "Bits that just one has.", "bitwise_xor_cpu",
+          [](auto x, auto y) { return x ^ y; });
   add_op(r, "bitwise_not(input: Tensor) -> Tensor")
       .doc("All bits turned over; of bools, not.")
       .pointwise<Bits>([](auto x) { return bit_not(x); }, {.error_name = "bitwise_not_cpu"})
       .where({.inplace = true})
       .samples({{"t(3, 4, dtype=int64)"}, {"b(3, 4)"}})
       .reference("np.bitwise_not(input)");
-  shift(r, "bitwise_left_shift", "input * 2^other; 0 for counts outside the width.", "lshift_cpu", "np.left_shift(input, other)",
-        [](auto x, auto y) {
+  shift(r, "bitwise_left_shift", "input * 2^other; 0 for counts outside the width.", "lshift_cpu",
+        "np.left_shift(input, other)", [](auto x, auto y) {
           const auto is_outside = truth((y < 0) | (y > 63));
           return select(is_outside, x ^ x, x << select(is_outside, y ^ y, y));
         });
-  shift(r, "bitwise_right_shift", "input / 2^other, rounded down.", "rshift_cpu", "np.right_shift(input, other)",
+  shift(r, "bitwise_right_shift", "input / 2^other, rounded down.", "rshift_cpu",
+        "np.right_shift(input, other)",
         [](auto x, auto y) { return x >> select(truth((y < 0) | (y > 63)), lit(y, 63), y); });
 }
 

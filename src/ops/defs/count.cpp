@@ -1,4 +1,5 @@
-// Distinct values, counts and equality of whole tensors: unique, bincount, histc, equal, allclose, isclose, isin.
+// Distinct values, counts and equality of whole tensors: unique, bincount, histc, equal, allclose,
+// isclose, isin.
 #include <cmath>
 #include <cstring>
 
@@ -18,7 +19,11 @@ Cost linear_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).cost(linear_cost).not_differentiable(kNoSlope).no_grad(kNoSlope).no_vmap(kVmapLater);
+  return r.add(schema)
+      .cost(linear_cost)
+      .not_differentiable(kNoSlope)
+      .no_grad(kNoSlope)
+      .no_vmap(kVmapLater);
 }
 
 // ── distinct values ──
@@ -45,7 +50,8 @@ Distinct distinct_values(const Tensor& given, bool is_consecutive) {
       const Placed<T>& p = row[static_cast<size_t>(i)];
       // A NaN is not equal to another.
       const T value = in[place_of<T>(p)];
-      const bool is_new = i == 0 || key_of<T>(p) != key_of<T>(row[static_cast<size_t>(i - 1)]) || value != value;
+      const bool is_new =
+          i == 0 || key_of<T>(p) != key_of<T>(row[static_cast<size_t>(i - 1)]) || value != value;
       if (is_new) firsts.push_back(place_of<T>(p)), counts.push_back(0);
       ++counts.back();
       inverse[place_of<T>(p)] = static_cast<int64_t>(counts.size()) - 1;
@@ -77,9 +83,12 @@ Distinct distinct_slices(const Tensor& given, int64_t dim, bool is_consecutive) 
       }
       return 0;
     };
-    if (!is_consecutive) std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+    if (!is_consecutive)
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
     for (size_t i = 0; i < order.size(); ++i) {
-      if (i == 0 || compare(order[i - 1], order[i]) != 0) firsts.push_back(order[i]), counts.push_back(0);
+      if (i == 0 || compare(order[i - 1], order[i]) != 0)
+        firsts.push_back(order[i]), counts.push_back(0);
       ++counts.back();
       out.inverse.data<int64_t>()[order[i]] = static_cast<int64_t>(counts.size()) - 1;
     }
@@ -87,7 +96,8 @@ Distinct distinct_slices(const Tensor& given, int64_t dim, bool is_consecutive) 
     sizes[0] = static_cast<int64_t>(firsts.size());
     const Tensor rows = Tensor::empty(sizes, x.dtype());
     for (size_t i = 0; i < firsts.size(); ++i)
-      std::copy(in + firsts[i] * width, in + (firsts[i] + 1) * width, static_cast<T*>(rows.raw()) + static_cast<int64_t>(i) * width);
+      std::copy(in + firsts[i] * width, in + (firsts[i] + 1) * width,
+                static_cast<T*>(rows.raw()) + static_cast<int64_t>(i) * width);
     out.values = call_tensor("transpose", rows, int64_t{0}, d).contiguous();
   });
   out.counts = Tensor::empty({{static_cast<int64_t>(counts.size())}}, DType::kInt64);
@@ -105,18 +115,29 @@ IValue asked(const Distinct& d, bool inverse, bool counts) {
 }
 
 void register_unique(Registry& r) {
-  add_op(r, "unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int? = None) -> Any")
-      .doc("The distinct values in order, or the distinct slices along dim; with their places and counts where asked.")
+  add_op(r,
+         "unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: "
+         "bool = False, dim: int? = None) -> Any")
+      .doc(
+          "The distinct values in order, or the distinct slices along dim; with their places and "
+          "counts where asked.")
       .dynamic_shape("as many as there are distinct values")
       .kernel([](const Tensor& x, bool, bool inverse, bool counts, std::optional<int64_t> dim) {
-        return asked(dim ? distinct_slices(x, *dim, false) : distinct_values(x, false), inverse, counts);
+        return asked(dim ? distinct_slices(x, *dim, false) : distinct_values(x, false), inverse,
+                     counts);
       })
-      .samples({{"t(3, 8, dtype=int64)"}, {"t(9, dtype=int64), return_inverse=True, return_counts=True"}, {"t(0)"}, {"t(6, 2, dtype=int64), dim=0"}});
-  add_op(r, "unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int? = None) -> Any")
+      .samples({{"t(3, 8, dtype=int64)"},
+                {"t(9, dtype=int64), return_inverse=True, return_counts=True"},
+                {"t(0)"},
+                {"t(6, 2, dtype=int64), dim=0"}});
+  add_op(r,
+         "unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = "
+         "False, dim: int? = None) -> Any")
       .doc("The first of each run of equal values (or slices along dim).")
       .dynamic_shape("as many as there are runs")
       .kernel([](const Tensor& x, bool inverse, bool counts, std::optional<int64_t> dim) {
-        return asked(dim ? distinct_slices(x, *dim, true) : distinct_values(x, true), inverse, counts);
+        return asked(dim ? distinct_slices(x, *dim, true) : distinct_values(x, true), inverse,
+                     counts);
       })
       .samples({{"t(9, dtype=int64)"}, {"t(9, dtype=int64), True, True"}});
 }
@@ -131,12 +152,14 @@ void register_counts(Registry& r) {
         PRONG_CHECK(x.rank() == 1 && !is_floating(x.dtype()), kRuntime,
                     "bincount only supports 1-d non-negative integral inputs.");
         PRONG_CHECK(minlength >= 0, kRuntime, "minlength should be >= 0");
-        PRONG_CHECK(!weights || weights->sizes() == x.sizes(), kRuntime, "weights should be 1-d and have the same length as input");
+        PRONG_CHECK(!weights || weights->sizes() == x.sizes(), kRuntime,
+                    "weights should be 1-d and have the same length as input");
         const Tensor values = x.to(DType::kInt64).contiguous();
         const auto* v = values.data<int64_t>();
         int64_t size = minlength;
         for (int64_t i = 0; i < x.numel(); ++i) {
-          PRONG_CHECK(v[i] >= 0, kRuntime, "bincount only supports 1-d non-negative integral inputs.");
+          PRONG_CHECK(v[i] >= 0, kRuntime,
+                      "bincount only supports 1-d non-negative integral inputs.");
           size = std::max(size, v[i] + 1);
         }
         if (!weights) {
@@ -145,19 +168,26 @@ void register_counts(Registry& r) {
           for (int64_t i = 0; i < x.numel(); ++i) ++out.data<int64_t>()[v[i]];
           return out;
         }
-        const Tensor w = weights->to(DType::kFloat64).contiguous(), out = Tensor::empty({{size}}, DType::kFloat64);
+        const Tensor w = weights->to(DType::kFloat64).contiguous(),
+                     out = Tensor::empty({{size}}, DType::kFloat64);
         fill(out, 0.0);
         for (int64_t i = 0; i < x.numel(); ++i) out.data<double>()[v[i]] += w.data<double>()[i];
         return weights->dtype() == DType::kFloat32 ? out.to(DType::kFloat32) : out;
       })
-      .samples({{"t(9, dtype=int64, low=0, high=5)"}, {"t(9, dtype=int64, low=0, high=5), minlength=8"}, {"t(0, dtype=int64)"}})
+      .samples({{"t(9, dtype=int64, low=0, high=5)"},
+                {"t(9, dtype=int64, low=0, high=5), minlength=8"},
+                {"t(0, dtype=int64)"}})
       .reference("np.bincount(input, weights, minlength)");
   add_op(r, "histc(input: Tensor, bins: int = 100, min: Scalar = 0, max: Scalar = 0) -> Tensor")
-      .doc("How many elements fall into each of `bins` equal parts of [min, max]; of the whole range where both are equal.")
-      .shape([](const TensorMeta& x, int64_t bins, Number, Number) { return TensorMeta{{bins}, x.dtype}; })
+      .doc(
+          "How many elements fall into each of `bins` equal parts of [min, max]; of the whole "
+          "range where both are equal.")
+      .shape([](const TensorMeta& x, int64_t bins, Number, Number) {
+        return TensorMeta{{bins}, x.dtype};
+      })
       .kernel([](const Tensor& x, int64_t bins, Number min, Number max) {
-        PRONG_CHECK(is_floating(x.dtype()), kNotImplemented, "\"histogram_cpu\" not implemented for '",
-                    scalar_type_name(x.dtype()), "'");
+        PRONG_CHECK(is_floating(x.dtype()), kNotImplemented,
+                    "\"histogram_cpu\" not implemented for '", scalar_type_name(x.dtype()), "'");
         PRONG_CHECK(bins > 0, kRuntime, "torch.histogram(): bins must be > 0, but got ", bins);
         const Tensor values = x.to(DType::kFloat64).contiguous();
         const auto* v = values.data<double>();
@@ -167,13 +197,15 @@ void register_counts(Registry& r) {
           high = *std::max_element(v, v + x.numel());
         }
         if (low == high) low -= 1, high += 1;
-        PRONG_CHECK(std::isfinite(low) && std::isfinite(high), kRuntime, "torch.histogram: range of [", low, ", ", high,
-                    "] is not finite");
-        PRONG_CHECK(low <= high, kRuntime, "torch.histogram: min should not exceed max, but got min ", low, " max ", high);
+        PRONG_CHECK(std::isfinite(low) && std::isfinite(high), kRuntime,
+                    "torch.histogram: range of [", low, ", ", high, "] is not finite");
+        PRONG_CHECK(low <= high, kRuntime,
+                    "torch.histogram: min should not exceed max, but got min ", low, " max ", high);
         std::vector<double> counts(static_cast<size_t>(bins));
         for (int64_t i = 0; i < x.numel(); ++i) {
           if (!(v[i] >= low && v[i] <= high)) continue;
-          const auto bin = static_cast<int64_t>((v[i] - low) / (high - low) * static_cast<double>(bins));
+          const auto bin =
+              static_cast<int64_t>((v[i] - low) / (high - low) * static_cast<double>(bins));
           ++counts[static_cast<size_t>(std::min(bin, bins - 1))];
         }
         const Tensor out = Tensor::empty({{bins}}, DType::kFloat64);
@@ -181,7 +213,8 @@ void register_counts(Registry& r) {
         return out.to(x.dtype());
       })
       .samples({{"t(20), 5, -1, 1"}, {"t(20), bins=4"}})
-      .reference("np.histogram(input, bins, None if min == max else (min, max))[0].astype(input.dtype)");
+      .reference(
+          "np.histogram(input, bins, None if min == max else (min, max))[0].astype(input.dtype)");
 }
 
 // ── equality ──
@@ -194,19 +227,22 @@ Tensor close(const Tensor& x, const Tensor& y, double rtol, double atol, bool eq
   Tensor same = call_tensor("eq", x, y);
   if (!is_floating(x.dtype()) && rtol == 0 && atol == 0) return same;
   if (equal_nan && is_floating(x.dtype()))
-    same = call_tensor("logical_or", same, call_tensor("logical_and", call_tensor("isnan", x), call_tensor("isnan", y)));
+    same =
+        call_tensor("logical_or", same,
+                    call_tensor("logical_and", call_tensor("isnan", x), call_tensor("isnan", y)));
   const DType wide = is_floating(x.dtype()) ? x.dtype() : DType::kFloat64;
   const Tensor a = x.to(wide), b = y.to(wide);
   const Tensor allowed = call_tensor("add", call_tensor("mul", call_tensor("abs", b), rtol), atol);
   const Tensor error = call_tensor("abs", call_tensor("sub", a, b));
-  const Tensor near = call_tensor("logical_and", call_tensor("isfinite", error), call_tensor("le", error, allowed));
+  const Tensor near =
+      call_tensor("logical_and", call_tensor("isfinite", error), call_tensor("le", error, allowed));
   return call_tensor("logical_or", same, near);
 }
 
 bool equal_tensors(const Tensor& x, const Tensor& y) {
   if (!(x.sizes() == y.sizes())) return false;
-  PRONG_CHECK(x.dtype() == y.dtype(), kRuntime, "Expected object of data type ", x.dtype(), " but got data type ", y.dtype(),
-              " for argument #2 'other' in call to equal");
+  PRONG_CHECK(x.dtype() == y.dtype(), kRuntime, "Expected object of data type ", x.dtype(),
+              " but got data type ", y.dtype(), " for argument #2 'other' in call to equal");
   if (x.numel() == 0) return true;
   return call_tensor("all", call_tensor("eq", x, y)).item_int() != 0;
 }
@@ -219,7 +255,9 @@ void register_equality(Registry& r) {
       .kernel([](const Tensor& x, const Tensor& y) { return equal_tensors(x, y); })
       .samples({{"t(3, 4), t(3, 4)"}, {"t(3, 4), t(4)"}, {"t(0), t(0)"}})
       .reference("np.array_equal(input, other)");
-  add_op(r, "isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor")
+  add_op(r,
+         "isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, "
+         "equal_nan: bool = False) -> Tensor")
       .doc("True where |input - other| <= atol + rtol * |other|.")
       .shape([](const TensorMeta& x, const TensorMeta& y, double, double, bool) {
         return TensorMeta{broadcast_shapes(x.sizes, y.sizes), DType::kBool};
@@ -229,7 +267,9 @@ void register_equality(Registry& r) {
       })
       .samples({{"t(3, 4), t(3, 4)"}, {"t(3, 4), t(4), 0.5, 0.5"}})
       .reference("np.isclose(input, other, rtol, atol, equal_nan)");
-  add_op(r, "allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool")
+  add_op(r,
+         "allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, "
+         "equal_nan: bool = False) -> bool")
       .doc("True if isclose everywhere.")
       .family(Family::kHost)
       .dynamic_shape("a bool read from the data")
@@ -238,7 +278,9 @@ void register_equality(Registry& r) {
       })
       .samples({{"t(3, 4), t(3, 4)"}, {"t(3, 4), t(3, 4), 1.0, 10.0"}})
       .reference("np.allclose(input, other, rtol, atol, equal_nan)");
-  add_op(r, "isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor")
+  add_op(r,
+         "isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: "
+         "bool = False) -> Tensor")
       .doc("True for elements that are among test_elements.")
       .where({.method = false})
       .shape([](const TensorMeta& x, const TensorMeta&, bool, bool invert) {
@@ -259,11 +301,13 @@ void register_equality(Registry& r) {
             if (q[i] == q[i]) keys.push_back(sort_key(q[i]));
           std::sort(keys.begin(), keys.end());
           for (int64_t i = 0; i < a.numel(); ++i)
-            out.data<bool>()[i] = std::binary_search(keys.begin(), keys.end(), sort_key(p[i])) != invert;
+            out.data<bool>()[i] =
+                std::binary_search(keys.begin(), keys.end(), sort_key(p[i])) != invert;
         });
         return out;
       })
-      .samples({{"t(3, 8, dtype=int64), t(4, dtype=int64)"}, {"t(6, dtype=int64), t(3, dtype=int64), invert=True"}})
+      .samples({{"t(3, 8, dtype=int64), t(4, dtype=int64)"},
+                {"t(6, dtype=int64), t(3, dtype=int64), invert=True"}})
       .reference("np.isin(elements, test_elements, invert=invert)");
 }
 

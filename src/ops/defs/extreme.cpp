@@ -17,7 +17,11 @@ Cost reduce_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).family(Family::kReduce).cost(reduce_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema)
+      .family(Family::kReduce)
+      .cost(reduce_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater);
 }
 
 template <class T, bool kIsLargest>
@@ -25,11 +29,15 @@ struct Extreme {
   using Acc = T;
   PRONG_INLINE T identity() const {
     using L = std::numeric_limits<T>;
-    if constexpr (std::is_floating_point_v<T>) return kIsLargest ? -L::infinity() : L::infinity();
-    else return kIsLargest ? L::min() : L::max();
+    if constexpr (std::is_floating_point_v<T>)
+      return kIsLargest ? -L::infinity() : L::infinity();
+    else
+      return kIsLargest ? L::min() : L::max();
   }
   PRONG_INLINE T lift(T x) const { return x; }
-  PRONG_INLINE T combine(T a, T b) const { return kIsLargest ? math::larger(a, b) : math::smaller(a, b); }
+  PRONG_INLINE T combine(T a, T b) const {
+    return kIsLargest ? math::larger(a, b) : math::smaller(a, b);
+  }
 };
 
 template <bool kIsLargest>
@@ -46,23 +54,27 @@ Tensor extreme_of(const Tensor& x, const ReducedDims& dims, bool keepdim) {
 // Every dim that is reduced must have elements.
 void check_all_not_empty(const char* op, const TensorMeta& x) {
   PRONG_CHECK(x.numel() > 0, kRuntime, op,
-              "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+              "(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+              "reduction dim with the 'dim' "
               "argument.");
 }
-void check_not_empty(const char* op, const TensorMeta& x, const ReducedDims& dims, bool is_whole = false) {
+void check_not_empty(const char* op, const TensorMeta& x, const ReducedDims& dims,
+                     bool is_whole = false) {
   if (x.numel() > 0) return;
   if (is_whole) check_all_not_empty(op, x);
   for (size_t i = 0; i < x.sizes.size(); ++i)
     if (dims.is_reduced[i])
-      PRONG_CHECK(x.sizes[i] != 0, kIndex, op, "(): Expected reduction dim ", i, " to have non-zero size.");
+      PRONG_CHECK(x.sizes[i] != 0, kIndex, op, "(): Expected reduction dim ", i,
+                  " to have non-zero size.");
 }
 
-std::tuple<Tensor, Tensor> with_places(const Tensor& x, int64_t dim, bool keepdim, bool is_largest) {
+std::tuple<Tensor, Tensor> with_places(const Tensor& x, int64_t dim, bool keepdim,
+                                       bool is_largest) {
   const int64_t d = wrap_dim(dim, x.rank());
   const ReducedDims dims = reduced_dims(IValue(d), x.rank());
   check_not_empty(is_largest ? "max" : "min", x.meta(), dims);
-  return extreme_along(view_along(x, d, reduce_dtype(x.dtype())), reduced_sizes(x.sizes(), dims, keepdim), x.dtype(),
-                       is_largest);
+  return extreme_along(view_along(x, d, reduce_dtype(x.dtype())),
+                       reduced_sizes(x.sizes(), dims, keepdim), x.dtype(), is_largest);
 }
 
 Tensor place_of(const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool is_largest) {
@@ -73,9 +85,11 @@ Tensor place_of(const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool 
     const int64_t d = wrap_dim(*dim, x.rank());
     const ReducedDims dims = reduced_dims(IValue(d), x.rank());
     check_not_empty(name, x.meta(), dims);
-    return std::get<1>(extreme_along(view_along(x, d, compute), reduced_sizes(x.sizes(), dims, keepdim), x.dtype(), is_largest));
+    return std::get<1>(extreme_along(
+        view_along(x, d, compute), reduced_sizes(x.sizes(), dims, keepdim), x.dtype(), is_largest));
   }
-  PRONG_CHECK(x.numel() > 0, kIndex, name, "(): Expected reduction dim to be specified for input.numel() == 0.");
+  PRONG_CHECK(x.numel() > 0, kIndex, name,
+              "(): Expected reduction dim to be specified for input.numel() == 0.");
   ReduceView v;
   v.data = x.to(compute).contiguous();
   v.length = x.numel();
@@ -98,7 +112,9 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       })
       .samples({{"t(3, 4)"}, {"t()"}})
       .reference(cat(np, "(input)"));
-  add_op(r, cat(name, ".dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor values, Tensor indices)"))
+  add_op(r, cat(name,
+                ".dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor values, Tensor "
+                "indices)"))
       .doc(cat("The ", word, " element along dim, and where it first is."))
       .shape([](const TensorMeta& x, int64_t dim, bool keepdim) {
         const ReducedDims dims = reduced_dims(IValue(dim), x.rank());
@@ -106,9 +122,12 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
         const Dims sizes = reduced_sizes(x.sizes, dims, keepdim);
         return std::tuple(TensorMeta{sizes, x.dtype}, TensorMeta{sizes, DType::kInt64});
       })
-      .kernel([](const Tensor& x, int64_t dim, bool keepdim) { return with_places(x, dim, keepdim, kIsLargest); })
+      .kernel([](const Tensor& x, int64_t dim, bool keepdim) {
+        return with_places(x, dim, keepdim, kIsLargest);
+      })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), dim=0, keepdim=True"}})
-      .reference(cat("(", np, "(input, axis=dim, keepdims=keepdim), np.arg", name, "(input, axis=dim, keepdims=keepdim))"));
+      .reference(cat("(", np, "(input, axis=dim, keepdims=keepdim), np.arg", name,
+                     "(input, axis=dim, keepdims=keepdim))"));
   add_op(r, cat(name, ".other(input: Tensor, other: Tensor) -> Tensor"))
       .doc(cat("The ", word, " of two, element by element."))
       .shape([](const TensorMeta& x, const TensorMeta& y) {
@@ -117,7 +136,9 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
         type.add(y);
         return TensorMeta{broadcast_shapes(x.sizes, y.sizes), type.get()};
       })
-      .kernel([](const Tensor& x, const Tensor& y) { return call_tensor(kIsLargest ? "maximum" : "minimum", x, y); })
+      .kernel([](const Tensor& x, const Tensor& y) {
+        return call_tensor(kIsLargest ? "maximum" : "minimum", x, y);
+      })
       .samples({{"t(3, 4), t(4)"}})
       .reference(cat("np.", name, "imum(input, other)"));
   add_op(r, cat("a", name, "(input: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor"))
@@ -139,9 +160,12 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       .not_differentiable("an index")
       .shape([](const TensorMeta& x, std::optional<int64_t> dim, bool keepdim) {
         const IValue d = dim ? IValue(*dim) : IValue();
-        return TensorMeta{reduced_sizes(x.sizes, reduced_dims(d, x.rank()), keepdim), DType::kInt64};
+        return TensorMeta{reduced_sizes(x.sizes, reduced_dims(d, x.rank()), keepdim),
+                          DType::kInt64};
       })
-      .kernel([](const Tensor& x, std::optional<int64_t> dim, bool keepdim) { return place_of(x, dim, keepdim, kIsLargest); })
+      .kernel([](const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+        return place_of(x, dim, keepdim, kIsLargest);
+      })
       .samples({{"t(3, 4)"}, {"t(3, 4), 1"}, {"t(3, 4), dim=0, keepdim=True"}})
       .reference(cat("np.arg", name, "(input, axis=dim, keepdims=keepdim)"));
 }
@@ -151,7 +175,9 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
 void register_extreme(Registry& r) {
   register_extremes<true>(r, "max", "largest");
   register_extremes<false>(r, "min", "smallest");
-  add_op(r, "aminmax(input: Tensor, *, dim: int? = None, keepdim: bool = False) -> (Tensor min, Tensor max)")
+  add_op(r,
+         "aminmax(input: Tensor, *, dim: int? = None, keepdim: bool = False) -> (Tensor min, "
+         "Tensor max)")
       .doc("The smallest and the largest element, along dim or of all.")
       .shape([](const TensorMeta& x, std::optional<int64_t> dim, bool keepdim) {
         const ReducedDims dims = reduced_dims(dim ? IValue(*dim) : IValue(), x.rank());
@@ -165,7 +191,8 @@ void register_extreme(Registry& r) {
         return std::tuple(extreme_of<false>(x, dims, keepdim), extreme_of<true>(x, dims, keepdim));
       })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=1"}})
-      .reference("(np.min(input, axis=dim, keepdims=keepdim), np.max(input, axis=dim, keepdims=keepdim))");
+      .reference(
+          "(np.min(input, axis=dim, keepdims=keepdim), np.max(input, axis=dim, keepdims=keepdim))");
 }
 
 }  // namespace prong

@@ -10,23 +10,32 @@ using namespace math;
 constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
-OpDef& add_op(Registry& r, std::string_view schema) { return r.add(schema).no_grad(kGradLater).no_vmap(kVmapLater); }
+OpDef& add_op(Registry& r, std::string_view schema) {
+  return r.add(schema).no_grad(kGradLater).no_vmap(kVmapLater);
+}
 
 const Spelling kWithInplace = {.inplace = true};
 
-std::vector<Sample> unary_samples() { return {{"t(3, 4)"}, {"t()"}, {"t(0, 5)"}, {"strided(4, 6)"}}; }
+std::vector<Sample> unary_samples() {
+  return {{"t(3, 4)"}, {"t()"}, {"t(0, 5)"}, {"strided(4, 6)"}};
+}
 // Of ops that PyTorch gives no Python numbers.
 std::vector<Sample> pair_samples() {
   return {{"t(3, 4), t(3, 4)"}, {"t(3, 1), t(4)"}, {"t(0, 4), t(4)"}, {"strided(4, 6), t(4, 6)"}};
 }
 std::vector<Sample> binary_samples() {
-  return {{"t(3, 4), t(3, 4)"}, {"t(3, 1), t(4)"}, {"t(3, 4), 2.5"}, {"t(0, 4), t(4)"}, {"strided(4, 6), t(4, 6)"}};
+  return {{"t(3, 4), t(3, 4)"},
+          {"t(3, 1), t(4)"},
+          {"t(3, 4), 2.5"},
+          {"t(0, 4), t(4)"},
+          {"strided(4, 6), t(4, 6)"}};
 }
 
 bool is_one(const IValue& v) { return v.is_number() && v.to_double() == 1; }
 
 void check_alpha(const OpDef& op, const IValue& alpha, DType common) {
-  PRONG_CHECK(!alpha.is_bool() || common == DType::kBool, kRuntime, "Boolean alpha only supported for Boolean results.");
+  PRONG_CHECK(!alpha.is_bool() || common == DType::kBool, kRuntime,
+              "Boolean alpha only supported for Boolean results.");
   PRONG_CHECK(!alpha.is_float() || is_floating(common), kRuntime,
               "For integral input tensors, argument alpha must not be a floating point number.");
   (void)op;
@@ -34,18 +43,22 @@ void check_alpha(const OpDef& op, const IValue& alpha, DType common) {
 
 void check_sub(const OpDef& op, std::span<const IValue> args, DType common) {
   check_alpha(op, args[2], common);
-  const int bools = (meta_from(args[0]).dtype == DType::kBool) + (meta_from(args[1]).dtype == DType::kBool);
+  const int bools =
+      (meta_from(args[0]).dtype == DType::kBool) + (meta_from(args[1]).dtype == DType::kBool);
   PRONG_CHECK(bools != 2, kRuntime,
-              "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+              "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
+              "or `logical_xor()` "
               "operator instead.");
   PRONG_CHECK(bools == 0, kRuntime,
-              "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+              "Subtraction, the `-` operator, with a bool tensor is not supported. If you are "
+              "trying to invert a mask, use "
               "the `~` or `logical_not()` operator instead.");
 }
 
 void register_sums(Registry& r) {
   const PointwiseOptions sum = {
-      .check = [](const OpDef& op, std::span<const IValue> args, DType common) { check_alpha(op, args[2], common); },
+      .check = [](const OpDef& op, std::span<const IValue> args,
+                  DType common) { check_alpha(op, args[2], common); },
       .choose = [](std::span<const IValue> args, DType) { return is_one(args[2]) ? 0 : 1; }};
   PointwiseOptions difference = sum;
   difference.check = check_sub;
@@ -72,13 +85,15 @@ void register_sums(Registry& r) {
       .reference("other - alpha * input");
   add_op(r, "neg(input: Tensor) -> Tensor")
       .doc("-input.")
-      .pointwise<Numbers>([](auto x) { return -x; },
-                          {.check =
-                               [](const OpDef&, std::span<const IValue>, DType common) {
-                                 PRONG_CHECK(common != DType::kBool, kRuntime,
-                                             "Negation, the `-` operator, on a bool tensor is not supported. If you are "
-                                             "trying to invert a mask, use the `~` or `logical_not()` operator instead.");
-                               }})
+      .pointwise<Numbers>(
+          [](auto x) { return -x; },
+          {.check =
+               [](const OpDef&, std::span<const IValue>, DType common) {
+                 PRONG_CHECK(
+                     common != DType::kBool, kRuntime,
+                     "Negation, the `-` operator, on a bool tensor is not supported. If you are "
+                     "trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+               }})
       .where({.inplace = true, .aliases = {"negative"}})
       .samples(unary_samples())
       .reference("-input");
@@ -87,26 +102,31 @@ void register_sums(Registry& r) {
       .pointwise<Numbers>([](auto x) { return x; },
                           {.check =
                                [](const OpDef&, std::span<const IValue>, DType common) {
-                                 PRONG_CHECK(common != DType::kBool, kRuntime,
-                                             "The `+` operator, on a bool tensor is not supported.");
+                                 PRONG_CHECK(
+                                     common != DType::kBool, kRuntime,
+                                     "The `+` operator, on a bool tensor is not supported.");
                                }})
       .samples(unary_samples())
       .reference("+input");
-  add_op(r, "addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
+  add_op(r,
+         "addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
       .doc("input + value * tensor1 * tensor2.")
       .pointwise<Numbers>([](auto x, auto a, auto b, auto value) { return x + value * a * b; })
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), t(3, 4)"}, {"t(3, 4), t(4), t(3, 1), value=0.5"}})
       .reference("input + value * tensor1 * tensor2");
-  add_op(r, "addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
+  add_op(r,
+         "addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
       .doc("input + value * tensor1 / tensor2.")
-      .pointwise<Floats>([](auto x, auto a, auto b, auto value) { return x + value * a / b; },
-                         {.check =
-                              [](const OpDef&, std::span<const IValue>, DType common) {
-                                PRONG_CHECK(is_floating(common), kRuntime,
-                                            "Integer division with addcdiv is no longer supported, and in a future "
-                                            "release addcdiv will perform a true division of tensor1 and tensor2.");
-                              }})
+      .pointwise<Floats>(
+          [](auto x, auto a, auto b, auto value) { return x + value * a / b; },
+          {.check =
+               [](const OpDef&, std::span<const IValue>, DType common) {
+                 PRONG_CHECK(
+                     is_floating(common), kRuntime,
+                     "Integer division with addcdiv is no longer supported, and in a future "
+                     "release addcdiv will perform a true division of tensor1 and tensor2.");
+               }})
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), pos(3, 4)"}, {"t(3, 4), t(4), pos(3, 1), value=0.5"}})
       .reference("input + value * tensor1 / tensor2");
@@ -128,11 +148,13 @@ Rounding rounding_of(const IValue& mode) {
   if (mode.is_none()) return Rounding::kNone;
   if (mode.to_string() == "trunc") return Rounding::kTrunc;
   PRONG_CHECK(mode.to_string() == "floor", kRuntime,
-              "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode.to_string(), "'");
+              "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+              mode.to_string(), "'");
   return Rounding::kFloor;
 }
 
-// The quotient rounded down, as Python rounds it: from the exact remainder, so that it agrees with remainder().
+// The quotient rounded down, as Python rounds it: from the exact remainder, so that it agrees with
+// remainder().
 template <class T>
 PRONG_INLINE T floor_div(const T& x, const T& y) {
   const T r = fmod(x, y);
@@ -193,27 +215,37 @@ void register_products(Registry& r) {
                               [](std::span<const IValue> args, DType common) {
                                 const Rounding mode = rounding_of(args[2]);
                                 if (mode == Rounding::kNone) return 0;
-                                return (mode == Rounding::kTrunc ? 1 : 3) + (is_floating(common) ? 0 : 1);
+                                return (mode == Rounding::kTrunc ? 1 : 3) +
+                                       (is_floating(common) ? 0 : 1);
                               }})
       .variant<Floats>({0, 1}, [](auto x, auto y) { return trunc(x / y); })
       .variant<Ints>({0, 1}, [](auto x, auto y) { return div_trunc(x, y); })
       .variant<Floats>({0, 1}, [](auto x, auto y) { return floor_div(x, y); })
       .variant<Ints>({0, 1}, [](auto x, auto y) { return floor_div_int(x, y); })
       .where({.inplace = true, .aliases = {"divide"}})
-      .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 1), pos(4)"}, {"t(3, 4), 2.5"}, {"t(3, 4), pos(3, 4), rounding_mode='floor'"},
+      .samples({{"t(3, 4), pos(3, 4)"},
+                {"t(3, 1), pos(4)"},
+                {"t(3, 4), 2.5"},
+                {"t(3, 4), pos(3, 4), rounding_mode='floor'"},
                 {"t(3, 4), pos(3, 4), rounding_mode='trunc'"}})
-      .reference("np.floor(input / other) if rounding_mode == 'floor' else np.trunc(input / other) if rounding_mode == "
-                 "'trunc' else input / other");
+      .reference(
+          "np.floor(input / other) if rounding_mode == 'floor' else np.trunc(input / other) if "
+          "rounding_mode == "
+          "'trunc' else input / other");
   add_op(r, "true_divide(input: Tensor, other: Tensor) -> Tensor")
       .doc("input / other; the quotient of integers is floating.")
-      .pointwise<Floats>([](auto x, auto y) { return x / y; }, {.keeps_numbers = true, .int_to_float = kEveryVariant})
+      .pointwise<Floats>([](auto x, auto y) { return x / y; },
+                         {.keeps_numbers = true, .int_to_float = kEveryVariant})
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("input / other");
   add_op(r, "floor_divide(input: Tensor, other: Tensor) -> Tensor")
       .doc("input / other, rounded down.")
       .pointwise<Floats>([](auto x, auto y) { return floor_div(x, y); },
-                         {.error_name = "div_floor_cpu", .refuses_bool = true, .divisor = 1, .choose = float_or_int})
+                         {.error_name = "div_floor_cpu",
+                          .refuses_bool = true,
+                          .divisor = 1,
+                          .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return floor_div_int(x, y); })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
@@ -279,8 +311,10 @@ void register_powers(Registry& r) {
                           .refuses_bool = true,
                           .check =
                               [](const OpDef&, std::span<const IValue> args, DType common) {
-                                PRONG_CHECK(is_floating(common) || !args[1].is_number() || args[1].to_double() >= 0,
-                                            kRuntime, "Integers to negative integer powers are not allowed.");
+                                PRONG_CHECK(is_floating(common) || !args[1].is_number() ||
+                                                args[1].to_double() >= 0,
+                                            kRuntime,
+                                            "Integers to negative integer powers are not allowed.");
                               },
                           .choose = pow_variant})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return pow_int(x, y); })
@@ -291,7 +325,11 @@ void register_powers(Registry& r) {
       .variant<Floats>({0}, [](auto x) { return 1 / x; })
       .variant<Floats>({0}, [](auto x) { return 1 / (x * x); })
       .where(kWithInplace)
-      .samples({{"pos(3, 4), t(3, 4)"}, {"t(3, 4), 2"}, {"pos(3, 4), 0.5"}, {"2.0, t(3, 4)"}, {"pos(0, 4), t(4)"}})
+      .samples({{"pos(3, 4), t(3, 4)"},
+                {"t(3, 4), 2"},
+                {"pos(3, 4), 0.5"},
+                {"2.0, t(3, 4)"},
+                {"pos(0, 4), t(4)"}})
       .reference("np.power(input, exponent)");
   add_op(r, "hypot(input: Tensor, other: Tensor) -> Tensor")
       .doc("sqrt(input^2 + other^2), without overflow on the way.")
@@ -302,9 +340,13 @@ void register_powers(Registry& r) {
 }
 
 void register_rounding(Registry& r) {
-  const auto rounding = [&](const char* name, const char* doc, const char* alias, const char* error_name, auto body) {
+  const auto rounding = [&](const char* name, const char* doc, const char* alias,
+                            const char* error_name, auto body) {
     OpDef& op = add_op(r, cat(name, "(input: Tensor) -> Tensor"));
-    op.doc(doc).pointwise<Numbers>(body, {.error_name = error_name, .refuses_bool = true}).samples(unary_samples()).reference(cat("np.", name, "(input)"));
+    op.doc(doc)
+        .pointwise<Numbers>(body, {.error_name = error_name, .refuses_bool = true})
+        .samples(unary_samples())
+        .reference(cat("np.", name, "(input)"));
     op.where(*alias ? Spelling{.inplace = true, .aliases = {alias}} : kWithInplace);
   };
   rounding("floor", "The largest integer that is not above.", "", "floor_vml_cpu",
@@ -320,22 +362,25 @@ void register_rounding(Registry& r) {
                            .refuses_bool = true,
                            .check =
                                [](const OpDef&, std::span<const IValue> args, DType common) {
-                                 PRONG_CHECK(args[1].to_int() == 0 || is_floating(common), kNotImplemented,
-                                             "\"round_cpu\" not implemented for '", scalar_type_name(common), "'");
+                                 PRONG_CHECK(args[1].to_int() == 0 || is_floating(common),
+                                             kNotImplemented, "\"round_cpu\" not implemented for '",
+                                             scalar_type_name(common), "'");
                                },
                            .choose =
                                [](std::span<const IValue> args, DType) {
                                  const int64_t d = args[1].to_int();
                                  return d == 0 ? 0 : d > 0 ? 1 : 2;
                                }})
-      .variant<Floats>({0, 1}, [](auto x, auto d) {
-        const auto scale = pow(lit(x, 10.0), d);
-        return round_even(x * scale) / scale;
-      })
-      .variant<Floats>({0, 1}, [](auto x, auto d) {
-        const auto scale = pow(lit(x, 10.0), -d);
-        return round_even(x / scale) * scale;
-      })
+      .variant<Floats>({0, 1},
+                       [](auto x, auto d) {
+                         const auto scale = pow(lit(x, 10.0), d);
+                         return round_even(x * scale) / scale;
+                       })
+      .variant<Floats>({0, 1},
+                       [](auto x, auto d) {
+                         const auto scale = pow(lit(x, 10.0), -d);
+                         return round_even(x / scale) * scale;
+                       })
       .where(kWithInplace)
       .samples({{"t(3, 4)"}, {"t(3, 4), decimals=2"}, {"t(3, 4), decimals=-1"}, {"t(0, 5)"}})
       .reference("np.round(input, decimals)");
@@ -353,14 +398,16 @@ void register_rounding(Registry& r) {
       .reference("np.abs(input)");
   add_op(r, "sign(input: Tensor) -> Tensor")
       .doc("-1, 0 or 1; 0 for a NaN.")
-      .pointwise<Numbers>([](auto x) { return select(x > 0, lit(x, 1), select(x < 0, lit(x, -1), lit(x, 0))); })
+      .pointwise<Numbers>(
+          [](auto x) { return select(x > 0, lit(x, 1), select(x < 0, lit(x, -1), lit(x, 0))); })
       .where({.inplace = true, .aliases = {"sgn"}})
       .not_differentiable("its slope is 0 everywhere")
       .samples(unary_samples())
       .reference("np.sign(input)");
   add_op(r, "copysign(input: Tensor, other: Tensor) -> Tensor")
       .doc("The size of input with the sign of other.")
-      .pointwise<Floats>([](auto x, auto y) { return copysign(x, y); }, {.int_to_float = kEveryVariant})
+      .pointwise<Floats>([](auto x, auto y) { return copysign(x, y); },
+                         {.int_to_float = kEveryVariant})
       .where(kWithInplace)
       .samples(binary_samples())
       .reference("np.copysign(input, other)");
@@ -369,9 +416,12 @@ void register_rounding(Registry& r) {
       .pointwise<Floats>([](auto x, auto y) { return next_after(x, y); },
                          {.check =
                               [](const OpDef&, std::span<const IValue>, DType common) {
-                                // A step of a 16-bit number is none of the float that it is computed as.
-                                PRONG_CHECK(common != DType::kFloat16 && common != DType::kBFloat16, kNotImplemented,
-                                            "nextafter: prong has float32 and float64, not ", common, " yet");
+                                // A step of a 16-bit number is none of the float that it is
+                                // computed as.
+                                PRONG_CHECK(common != DType::kFloat16 && common != DType::kBFloat16,
+                                            kNotImplemented,
+                                            "nextafter: prong has float32 and float64, not ",
+                                            common, " yet");
                               }})
       .where(kWithInplace)
       .not_differentiable("a step of one representable number")
@@ -380,7 +430,9 @@ void register_rounding(Registry& r) {
 }
 
 // 0: both bounds, 1: below only, 2: above only.
-int clamp_variant(std::span<const IValue> args, DType) { return args[2].is_none() ? 1 : args[1].is_none() ? 2 : 0; }
+int clamp_variant(std::span<const IValue> args, DType) {
+  return args[2].is_none() ? 1 : args[1].is_none() ? 2 : 0;
+}
 
 // A NaN in either gives NaN.
 template <class T>
@@ -395,20 +447,22 @@ PRONG_INLINE T at_most(const T& x, const T& high) {
 void register_bounds(Registry& r) {
   add_op(r, "clamp(input: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor")
       .doc("Numbers below min become min, those above max become max.")
-      .pointwise<Numbers>([](auto x, auto low, auto high) { return at_most(at_least(x, low), high); },
-                          {.error_name = "clamp_scalar_cpu",
-                           .check =
-                               [](const OpDef&, std::span<const IValue> args, DType common) {
-                                 PRONG_CHECK(!args[1].is_none() || !args[2].is_none(), kRuntime,
-                                             "torch.clamp: At least one of 'min' or 'max' must not be None");
-                                 PRONG_CHECK(common != DType::kBool, kNotImplemented,
-                                             "\"clamp_scalar_cpu\" not implemented for 'Bool'");
-                               },
-                           .choose = clamp_variant})
+      .pointwise<Numbers>(
+          [](auto x, auto low, auto high) { return at_most(at_least(x, low), high); },
+          {.error_name = "clamp_scalar_cpu",
+           .check =
+               [](const OpDef&, std::span<const IValue> args, DType common) {
+                 PRONG_CHECK(!args[1].is_none() || !args[2].is_none(), kRuntime,
+                             "torch.clamp: At least one of 'min' or 'max' must not be None");
+                 PRONG_CHECK(common != DType::kBool, kNotImplemented,
+                             "\"clamp_scalar_cpu\" not implemented for 'Bool'");
+               },
+           .choose = clamp_variant})
       .variant<Numbers>({0, 1}, [](auto x, auto low) { return at_least(x, low); })
       .variant<Numbers>({0, 2}, [](auto x, auto high) { return at_most(x, high); })
       .where({.inplace = true, .aliases = {"clip"}})
-      .samples({{"t(3, 4), -0.5, 0.5"}, {"t(3, 4), min=0.0"}, {"t(3, 4), max=t(4)"}, {"t(0, 5), 0, 1"}})
+      .samples(
+          {{"t(3, 4), -0.5, 0.5"}, {"t(3, 4), min=0.0"}, {"t(3, 4), max=t(4)"}, {"t(0, 5), 0, 1"}})
       .reference("np.clip(input, min, max)");
   add_op(r, "clamp_min(input: Tensor, min: Tensor) -> Tensor")
       .doc("Numbers below min become min.")
@@ -423,67 +477,87 @@ void register_bounds(Registry& r) {
       .samples({{"t(3, 4), 0.5"}, {"t(3, 4), t(4)"}})
       .reference("np.minimum(input, max)");
   const auto pair = [&](const char* schema, const char* doc, const char* reference, auto body) {
-    add_op(r, schema).doc(doc).pointwise<Numbers>(body).samples(pair_samples()).reference(reference);
+    add_op(r, schema)
+        .doc(doc)
+        .pointwise<Numbers>(body)
+        .samples(pair_samples())
+        .reference(reference);
   };
-  pair("maximum(input: Tensor, other: Tensor) -> Tensor", "The larger of two; NaN if either is NaN.",
-       "np.maximum(input, other)", [](auto x, auto y) { return larger(x, y); });
-  pair("minimum(input: Tensor, other: Tensor) -> Tensor", "The smaller of two; NaN if either is NaN.",
-       "np.minimum(input, other)", [](auto x, auto y) { return smaller(x, y); });
-  pair("fmax(input: Tensor, other: Tensor) -> Tensor", "The larger of two; a NaN loses.", "np.fmax(input, other)",
-       [](auto x, auto y) { return select((x >= y) | (y != y), x, y); });
-  pair("fmin(input: Tensor, other: Tensor) -> Tensor", "The smaller of two; a NaN loses.", "np.fmin(input, other)",
-       [](auto x, auto y) { return select((x <= y) | (y != y), x, y); });
+  pair("maximum(input: Tensor, other: Tensor) -> Tensor",
+       "The larger of two; NaN if either is NaN.", "np.maximum(input, other)",
+       [](auto x, auto y) { return larger(x, y); });
+  pair("minimum(input: Tensor, other: Tensor) -> Tensor",
+       "The smaller of two; NaN if either is NaN.", "np.minimum(input, other)",
+       [](auto x, auto y) { return smaller(x, y); });
+  pair("fmax(input: Tensor, other: Tensor) -> Tensor", "The larger of two; a NaN loses.",
+       "np.fmax(input, other)", [](auto x, auto y) { return select((x >= y) | (y != y), x, y); });
+  pair("fmin(input: Tensor, other: Tensor) -> Tensor", "The smaller of two; a NaN loses.",
+       "np.fmin(input, other)", [](auto x, auto y) { return select((x <= y) | (y != y), x, y); });
 }
 
 // As PyTorch prints C++ types.
 const char* c_type_name(DType dtype) {
-  static constexpr const char* names[] = {"bool",     "unsigned char", "signed char",   "short int", "int",
-                                          "long int", "c10::Half",     "c10::BFloat16", "float",     "double"};
+  static constexpr const char* names[] = {"bool",  "unsigned char", "signed char", "short int",
+                                          "int",   "long int",      "c10::Half",   "c10::BFloat16",
+                                          "float", "double"};
   return names[static_cast<size_t>(dtype)];
+}
+
+void check_condition(const IValue& condition) {
+  const DType dtype = meta_from(condition).dtype;
+  PRONG_CHECK(dtype == DType::kBool || dtype == DType::kUInt8, kRuntime,
+              "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+              scalar_type_name(dtype));
 }
 
 void register_choices(Registry& r) {
   add_op(r, "where(condition: Tensor, input: Tensor, other: Tensor) -> Tensor")
       .doc("input where condition is true, other elsewhere.")
       .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); },
-                             {.check =
-                                  [](const OpDef&, std::span<const IValue> args, DType) {
-                                    const DType condition = meta_from(args[0]).dtype;
-                                    PRONG_CHECK(condition == DType::kBool || condition == DType::kUInt8, kRuntime,
-                                                "where expected condition to be a boolean tensor, but got a tensor with "
-                                                "dtype ",
-                                                scalar_type_name(condition));
-                                  }})
+                             {.check = [](const OpDef&, std::span<const IValue> args,
+                                          DType) { check_condition(args[0]); }})
       .where({.method = false})
       .samples({{"b(3, 4), t(3, 4), t(3, 4)"}, {"b(3, 1), t(4), 0.0"}})
       .reference("np.where(condition, input, other)");
+  add_op(r, "where.method(input: Tensor, condition: Tensor, other: Tensor) -> Tensor")
+      .doc("input where condition is true, other elsewhere.")
+      .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); },
+                             {.promotes = 5,
+                              .check = [](const OpDef&, std::span<const IValue> args,
+                                          DType) { check_condition(args[1]); }})
+      .inputs({1, 0, 2})
+      .where({.function = false})
+      .samples({{"t(3, 4), b(3, 4), t(3, 4)"}, {"t(3, 1), b(3, 4), 0.0"}})
+      .reference("np.where(condition, input, other)");
   add_op(r, "masked_fill(input: Tensor, mask: Tensor, value: Tensor) -> Tensor")
       .doc("value where mask is true, input elsewhere.")
-      .conditional<AllTypes>([](auto c, auto v, auto x) { return select(c, v, x); },
-                             {.promotes = 1,
-                              .check =
-                                  [](const OpDef&, std::span<const IValue> args, DType) {
-                                    const TensorMeta mask = meta_from(args[1]), value = meta_from(args[2]);
-                                    PRONG_CHECK(mask.dtype == DType::kBool, kRuntime,
-                                                "masked_fill_ only supports boolean masks, but got mask with dtype ",
-                                                c_type_name(mask.dtype));
-                                    PRONG_CHECK(value.rank() == 0, kRuntime,
-                                                "masked_fill_ only supports a 0-dimensional value tensor, but got "
-                                                "tensor with ",
-                                                value.rank(), " dimension(s).");
-                                  }})
+      .conditional<AllTypes>(
+          [](auto c, auto v, auto x) { return select(c, v, x); },
+          {.promotes = 1,
+           .check =
+               [](const OpDef&, std::span<const IValue> args, DType) {
+                 const TensorMeta mask = meta_from(args[1]), value = meta_from(args[2]);
+                 PRONG_CHECK(mask.dtype == DType::kBool, kRuntime,
+                             "masked_fill_ only supports boolean masks, but got mask with dtype ",
+                             c_type_name(mask.dtype));
+                 PRONG_CHECK(value.rank() == 0, kRuntime,
+                             "masked_fill_ only supports a 0-dimensional value tensor, but got "
+                             "tensor with ",
+                             value.rank(), " dimension(s).");
+               }})
       .inputs({1, 2, 0})
       .where(kWithInplace)
       .samples({{"t(3, 4), b(3, 4), 0.0"}, {"t(3, 4), b(4), -1.5"}})
       .reference("np.where(mask, value, input)");
   add_op(r, "heaviside(input: Tensor, values: Tensor) -> Tensor")
       .doc("0 below zero, values at zero, 1 above.")
-      .pointwise<Numbers>([](auto x, auto v) {
-        return select(x == 0, v, select(x > 0, lit(x, 1), lit(x, 0)));
-      }, {.check = [](const OpDef&, std::span<const IValue> args, DType) {
-            PRONG_CHECK(meta_from(args[0]).dtype == meta_from(args[1]).dtype, kRuntime,
-                        "heaviside is not yet implemented for tensors with different dtypes.");
-          }})
+      .pointwise<Numbers>(
+          [](auto x, auto v) { return select(x == 0, v, select(x > 0, lit(x, 1), lit(x, 0))); },
+          {.check =
+               [](const OpDef&, std::span<const IValue> args, DType) {
+                 PRONG_CHECK(meta_from(args[0]).dtype == meta_from(args[1]).dtype, kRuntime,
+                             "heaviside is not yet implemented for tensors with different dtypes.");
+               }})
       .where(kWithInplace)
       .not_differentiable("a step")
       .samples({{"t(3, 4), t(3, 4)"}})

@@ -1,4 +1,5 @@
-// Element-wise ops that are put together from others: nan_to_num, prelu, glu, diff, ldexp, float_power.
+// Element-wise ops that are put together from others: nan_to_num, prelu, glu, diff, ldexp,
+// float_power.
 #include <limits>
 
 #include "ops/op_def.h"
@@ -21,19 +22,25 @@ OpDef& add_op(Registry& r, std::string_view schema) {
 
 double largest_of(DType dtype) {
   switch (dtype) {
-    case DType::kFloat16: return 65504.0;
-    case DType::kBFloat16: return 3.3895313892515355e38;
-    case DType::kFloat32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
+  case DType::kFloat16:
+    return 65504.0;
+  case DType::kBFloat16:
+    return 3.3895313892515355e38;
+  case DType::kFloat32:
+    return std::numeric_limits<float>::max();
+  default:
+    return std::numeric_limits<double>::max();
   }
 }
 
-Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<double> above, std::optional<double> below) {
+Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<double> above,
+                  std::optional<double> below) {
   if (!is_floating(x.dtype())) return x.clone();
   const double infinity = std::numeric_limits<double>::infinity(), largest = largest_of(x.dtype());
   Tensor y = call_tensor("where", call_tensor("isnan", x), nan.value_or(0.0), x);
   y = call_tensor("where", call_tensor("eq", x, infinity), above.value_or(largest), y);
-  return call_tensor("where", call_tensor("eq", x, -infinity), below.value_or(-largest), y).to(x.dtype());
+  return call_tensor("where", call_tensor("eq", x, -infinity), below.value_or(-largest), y)
+      .to(x.dtype());
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
@@ -41,7 +48,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
   if (weight.numel() != 1) {
     PRONG_CHECK(x.rank() > 0, kRuntime, "Not allow zero-dim input tensor.");
     const int64_t channels = x.rank() > 1 ? x.sizes()[1] : 1;
-    PRONG_CHECK(channels == weight.numel(), kRuntime, "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+    PRONG_CHECK(channels == weight.numel(), kRuntime,
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
                 weight.numel(), " and channel size = ", channels, ".");
     Dims sizes(static_cast<size_t>(x.rank()), 1);
     sizes[1] = channels;
@@ -55,7 +63,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
 int64_t glu_half(const TensorMeta& x, int64_t dim) {
   PRONG_CHECK(x.rank() > 0, kRuntime, "glu does not support 0-dimensional tensors");
   const int64_t size = x.sizes[static_cast<size_t>(wrap_dim(dim, x.rank()))];
-  PRONG_CHECK(size % 2 == 0, kRuntime, "Halving dimension must be even, but dimension ", wrap_dim(dim, x.rank()), " is size ", size);
+  PRONG_CHECK(size % 2 == 0, kRuntime, "Halving dimension must be even, but dimension ",
+              wrap_dim(dim, x.rank()), " is size ", size);
   return size / 2;
 }
 
@@ -71,7 +80,8 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim) {
   for (; n > 0; --n) {
     const int64_t size = x.sizes()[static_cast<size_t>(d)];
     if (size <= 1) return narrowed(x, d, 0, 0);
-    x = call_tensor(x.dtype() == DType::kBool ? "logical_xor" : "sub", narrowed(x, d, 1, size - 1), narrowed(x, d, 0, size - 1));
+    x = call_tensor(x.dtype() == DType::kBool ? "logical_xor" : "sub", narrowed(x, d, 1, size - 1),
+                    narrowed(x, d, 0, size - 1));
   }
   return x;
 }
@@ -79,24 +89,32 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim) {
 }  // namespace
 
 void register_pointwise_composite(Registry& r) {
-  add_op(r, "nan_to_num(input: Tensor, nan: float? = None, posinf: float? = None, neginf: float? = None) -> Tensor")
-      .doc("NaN as nan (0), infinities as posinf and neginf (the largest finite numbers where not given).")
+  add_op(r,
+         "nan_to_num(input: Tensor, nan: float? = None, posinf: float? = None, neginf: float? = "
+         "None) -> Tensor")
+      .doc(
+          "NaN as nan (0), infinities as posinf and neginf (the largest finite numbers where not "
+          "given).")
       .where({.inplace = true})
-      .shape([](const TensorMeta& x, std::optional<double>, std::optional<double>, std::optional<double>) {
+      .shape([](const TensorMeta& x, std::optional<double>, std::optional<double>,
+                std::optional<double>) {
         return TensorMeta{x.sizes, x.dtype};
       })
-      .kernel([](const Tensor& x, std::optional<double> nan, std::optional<double> above, std::optional<double> below) {
-        return nan_to_num(x, nan, above, below);
-      })
+      .kernel([](const Tensor& x, std::optional<double> nan, std::optional<double> above,
+                 std::optional<double> below) { return nan_to_num(x, nan, above, below); })
       .samples({{"t(3, 4)"}, {"t(3, 4), 1.0, 2.0"}, {"t(3, dtype=int64)"}})
       .reference("np.nan_to_num(input, nan=nan or 0.0, posinf=posinf, neginf=neginf)");
   add_op(r, "prelu(input: Tensor, weight: Tensor) -> Tensor")
       .doc("input, times weight where it is below 0; one weight, or one a channel (dim 1).")
       .where({.nn_functional = true})
-      .shape([](const TensorMeta& x, const TensorMeta&) { return TensorMeta{x.sizes, x.dtype}; })
+      .shape([](const TensorMeta& x, const TensorMeta&) {
+        return TensorMeta{x.sizes, x.dtype};
+      })
       .kernel([](const Tensor& x, const Tensor& weight) { return prelu(x, weight); })
       .samples({{"t(2, 3, 4), t(3)"}, {"t(5), t(1)"}})
-      .reference("np.where(input > 0, input, input * (weight.reshape(-1, *[1] * (input.ndim - 2)) if weight.size > 1 else weight))");
+      .reference(
+          "np.where(input > 0, input, input * (weight.reshape(-1, *[1] * (input.ndim - 2)) if "
+          "weight.size > 1 else weight))");
   add_op(r, "glu(input: Tensor, dim: int = -1) -> Tensor")
       .doc("The first half along dim times the sigmoid of the second.")
       .where({.function = false, .method = false, .nn_functional = true})
@@ -107,7 +125,8 @@ void register_pointwise_composite(Registry& r) {
       })
       .kernel([](const Tensor& x, int64_t dim) {
         const int64_t half = glu_half(x.meta(), dim), d = wrap_dim(dim, x.rank());
-        return call_tensor("mul", narrowed(x, d, 0, half), call_tensor("sigmoid", narrowed(x, d, half, half)));
+        return call_tensor("mul", narrowed(x, d, 0, half),
+                           call_tensor("sigmoid", narrowed(x, d, half, half)));
       })
       .samples({{"t(3, 4)"}, {"t(4, 3), 0"}})
       .reference("(lambda a, b: a / (1 + np.exp(-b)))(*np.split(input, 2, axis=dim))");
@@ -132,7 +151,9 @@ void register_pointwise_composite(Registry& r) {
         type.add(TensorMeta{y.sizes, is_floating(y.dtype) ? y.dtype : default_dtype()});
         return TensorMeta{broadcast_shapes(x.sizes, y.sizes), type.get()};
       })
-      .kernel([](const Tensor& x, const Tensor& y) { return call_tensor("mul", x, call_tensor("exp2", y)); })
+      .kernel([](const Tensor& x, const Tensor& y) {
+        return call_tensor("mul", x, call_tensor("exp2", y));
+      })
       .samples({{"t(3, 4), t(4, dtype=int64)"}})
       .reference("np.ldexp(input, other)");
   add_op(r, "float_power(input: Tensor, exponent: Tensor) -> Tensor")

@@ -18,16 +18,26 @@ Cost reduce_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).family(Family::kReduce).cost(reduce_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema)
+      .family(Family::kReduce)
+      .cost(reduce_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater);
 }
 
 std::vector<Sample> dim_samples() {
-  return {{"t(3, 4)"}, {"t(3, 4), dim=1"}, {"t(2, 3, 4), dim=(0, 2), keepdim=True"}, {"strided(4, 6), dim=0"}, {"t()"}};
+  return {{"t(3, 4)"},
+          {"t(3, 4), dim=1"},
+          {"t(2, 3, 4), dim=(0, 2), keepdim=True"},
+          {"strided(4, 6), dim=0"},
+          {"t()"}};
 }
 
-// Folds the reduced dims and gives the results in `dtype`; Fold is made for the type that the work is done in.
+// Folds the reduced dims and gives the results in `dtype`; Fold is made for the type that the work
+// is done in.
 template <class MakeFold>
-Tensor fold_dims(const Tensor& x, const ReducedDims& dims, bool keepdim, DType compute, DType dtype, MakeFold make) {
+Tensor fold_dims(const Tensor& x, const ReducedDims& dims, bool keepdim, DType compute, DType dtype,
+                 MakeFold make) {
   const ReduceView v = reduce_view(x, dims, compute);
   return visit_reduced(compute, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -72,14 +82,18 @@ struct CountNonzero {
 };
 
 // Sums of integers and bools are int64, unless a dtype is asked for.
-DType sum_dtype(DType x, std::optional<DType> asked) { return asked ? *asked : is_floating(x) ? x : DType::kInt64; }
+DType sum_dtype(DType x, std::optional<DType> asked) {
+  return asked ? *asked : is_floating(x) ? x : DType::kInt64;
+}
 
 DType mean_dtype(DType x, std::optional<DType> asked) {
   PRONG_CHECK(!asked || is_floating(*asked), kRuntime,
-              "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: ",
+              "mean(): could not infer output dtype. Optional dtype must be either a floating "
+              "point or complex dtype. Got: ",
               asked ? scalar_type_name(*asked) : "");
   PRONG_CHECK(asked || is_floating(x), kRuntime,
-              "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+              "mean(): could not infer output dtype. Input dtype must be either a floating point "
+              "or complex dtype. Got: ",
               scalar_type_name(x));
   return asked ? *asked : x;
 }
@@ -104,8 +118,12 @@ Tensor mean_of(const Tensor& x, const IValue& dim, bool keepdim, DType dtype) {
 }
 
 void register_sums(Registry& r) {
-  add_op(r, "sum(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
-      .doc("The sum over dim, or over all dims. Added up pairwise, in an order that doesn't depend on threads.")
+  add_op(r,
+         "sum(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
+         "-> Tensor")
+      .doc(
+          "The sum over dim, or over all dims. Added up pairwise, in an order that doesn't depend "
+          "on threads.")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return reduced_meta(x, dim, keepdim, sum_dtype(x.dtype, dtype));
       })
@@ -114,7 +132,9 @@ void register_sums(Registry& r) {
       })
       .samples(dim_samples())
       .reference("np.sum(input, axis=dim, keepdims=keepdim)");
-  add_op(r, "nansum(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
+  add_op(r,
+         "nansum(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = "
+         "None) -> Tensor")
       .doc("The sum, with NaN counted as 0.")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return reduced_meta(x, dim, keepdim, sum_dtype(x.dtype, dtype));
@@ -124,7 +144,9 @@ void register_sums(Registry& r) {
       })
       .samples(dim_samples())
       .reference("np.nansum(input, axis=dim, keepdims=keepdim)");
-  add_op(r, "mean(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
+  add_op(r,
+         "mean(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
+         "-> Tensor")
       .doc("The mean over dim, or over all dims.")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return reduced_meta(x, dim, keepdim, mean_dtype(x.dtype, dtype));
@@ -136,13 +158,17 @@ void register_sums(Registry& r) {
       .reference("np.mean(input, axis=dim, keepdims=keepdim)");
   add_op(r, "prod(input: Tensor, *, dtype: dtype? = None) -> Tensor")
       .doc("The product of all elements.")
-      .shape([](const TensorMeta& x, std::optional<DType> dtype) { return TensorMeta{{}, sum_dtype(x.dtype, dtype)}; })
+      .shape([](const TensorMeta& x, std::optional<DType> dtype) {
+        return TensorMeta{{}, sum_dtype(x.dtype, dtype)};
+      })
       .kernel([](const Tensor& x, std::optional<DType> dtype) {
         return sum_like<Product>(x, IValue(), false, sum_dtype(x.dtype(), dtype));
       })
       .samples({{"t(3, 4)"}, {"t()"}, {"t(0)"}})
       .reference("np.prod(input)");
-  add_op(r, "prod.dim(input: Tensor, dim: int, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
+  add_op(
+      r,
+      "prod.dim(input: Tensor, dim: int, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
       .doc("The product over dim.")
       .shape([](const TensorMeta& x, int64_t dim, bool keepdim, std::optional<DType> dtype) {
         return reduced_meta(x, dim, keepdim, sum_dtype(x.dtype, dtype));
@@ -155,9 +181,12 @@ void register_sums(Registry& r) {
   add_op(r, "count_nonzero(input: Tensor, dim: int[1]? = None) -> Tensor")
       .doc("How many elements are not 0.")
       .not_differentiable("a count")
-      .shape([](const TensorMeta& x, const IValue& dim) { return reduced_meta(x, dim, false, DType::kInt64); })
+      .shape([](const TensorMeta& x, const IValue& dim) {
+        return reduced_meta(x, dim, false, DType::kInt64);
+      })
       .kernel([](const Tensor& x, const IValue& dim) {
-        return fold_dims(x, reduced_dims(dim, x.rank()), false, reduce_dtype(x.dtype()), DType::kInt64,
+        return fold_dims(x, reduced_dims(dim, x.rank()), false, reduce_dtype(x.dtype()),
+                         DType::kInt64,
                          [](auto tag) { return CountNonzero<typename decltype(tag)::type>(); });
       })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=1"}})
@@ -180,8 +209,10 @@ template <bool kAny>
 Tensor logic_of(const Tensor& x, const ReducedDims& dims, bool keepdim) {
   // uint8 stays uint8, as in PyTorch; everything else answers with bools.
   const DType result = x.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool;
-  const ReduceView v = reduce_view(x, dims, x.dtype() == DType::kBool || x.dtype() == DType::kUInt8 ? x.dtype()
-                                                                                               : reduce_dtype(x.dtype()));
+  const ReduceView v = reduce_view(x, dims,
+                                   x.dtype() == DType::kBool || x.dtype() == DType::kUInt8
+                                       ? x.dtype()
+                                       : reduce_dtype(x.dtype()));
   const Tensor out = Tensor::empty(reduced_sizes(x.sizes(), dims, keepdim), result);
   auto* to = static_cast<uint8_t*>(out.raw());
   if (v.data.item_bytes() == 1) {
@@ -202,8 +233,12 @@ void register_logic(Registry& r, const char* name, const char* doc) {
   add_op(r, cat(name, "(input: Tensor) -> Tensor"))
       .doc(cat(doc, " element is not 0."))
       .not_differentiable("an answer of yes or no")
-      .shape([](const TensorMeta& x) { return TensorMeta{{}, logic_dtype(x.dtype)}; })
-      .kernel([](const Tensor& x) { return logic_of<kAny>(x, reduced_dims(IValue(), x.rank()), false); })
+      .shape([](const TensorMeta& x) {
+        return TensorMeta{{}, logic_dtype(x.dtype)};
+      })
+      .kernel([](const Tensor& x) {
+        return logic_of<kAny>(x, reduced_dims(IValue(), x.rank()), false);
+      })
       .samples({{"b(3, 4)"}, {"t(0)"}})
       .reference(cat("np.", name, "(input)"));
   add_op(r, cat(name, ".dim(input: Tensor, dim: int[1]?, keepdim: bool = False) -> Tensor"))
@@ -234,14 +269,18 @@ struct Spread {
 };
 
 // Two passes: the mean, then the squares of what is left, less what rounding of the mean left in.
-Spread spread_of(const Tensor& x, const IValue& dim, double correction, bool keepdim, bool is_root) {
-  PRONG_CHECK(is_floating(x.dtype()), kRuntime, "std and var only support floating point and complex dtypes");
+Spread spread_of(const Tensor& x, const IValue& dim, double correction, bool keepdim,
+                 bool is_root) {
+  PRONG_CHECK(is_floating(x.dtype()), kRuntime,
+              "std and var only support floating point and complex dtypes");
   const DType compute = reduce_dtype(x.dtype());
   const ReducedDims dims = reduced_dims(dim, x.rank());
   const Tensor in = x.to(compute);
   const Tensor mean = mean_of(in, dim, true, compute);
   const Tensor rest = call_tensor("sub", in, mean);
-  const auto fold = [&](auto make) { return fold_dims(rest, dims, keepdim, compute, compute, make); };
+  const auto fold = [&](auto make) {
+    return fold_dims(rest, dims, keepdim, compute, compute, make);
+  };
   const Tensor squares = fold([](auto tag) { return Deviation<typename decltype(tag)::type>(); });
   const Tensor left = fold([](auto tag) { return Sum<typename decltype(tag)::type>(); });
   int64_t count = 1;
@@ -249,33 +288,49 @@ Spread spread_of(const Tensor& x, const IValue& dim, double correction, bool kee
     if (dims.is_reduced[i]) count *= x.sizes()[i];
   const auto n = static_cast<double>(count);
   const Tensor lost = call_tensor("true_divide", call_tensor("square", left), n);
-  Tensor variance = call_tensor("true_divide", call_tensor("sub", squares, lost), std::max(0.0, n - correction));
+  Tensor variance =
+      call_tensor("true_divide", call_tensor("sub", squares, lost), std::max(0.0, n - correction));
   if (is_root) variance = call_tensor("sqrt", variance);
   const Dims sizes = reduced_sizes(x.sizes(), dims, keepdim);
   return {call_tensor("reshape", mean, sizes).to(x.dtype()), variance.to(x.dtype())};
 }
 
-double correction_of(const std::optional<Number>& given) { return given ? given->as_double() : 1.0; }
+double correction_of(const std::optional<Number>& given) {
+  return given ? given->as_double() : 1.0;
+}
 
 template <bool kIsRoot>
 void register_spread(Registry& r, const std::string& name, const std::string& word) {
-  add_op(r, cat(name, "(input: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) -> Tensor"))
-      .doc(cat("The ", word, " over dim; correction is what is taken from the count, 1 when not given."))
+  add_op(r, cat(name,
+                "(input: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool "
+                "= False) -> Tensor"))
+      .doc(cat("The ", word,
+               " over dim; correction is what is taken from the count, 1 when not given."))
       .shape([](const TensorMeta& x, const IValue& dim, std::optional<Number>, bool keepdim) {
         return reduced_meta(x, dim, keepdim, x.dtype);
       })
-      .kernel([](const Tensor& x, const IValue& dim, std::optional<Number> correction, bool keepdim) {
-        return spread_of(x, dim, correction_of(correction), keepdim, kIsRoot).variance;
-      })
-      .samples({{"t(3, 4)"}, {"t(3, 4), dim=1"}, {"t(3, 4), dim=(0, 1), correction=0, keepdim=True"}})
-      .reference(cat("np.", name, "(input, axis=dim, ddof=1 if correction is None else correction, keepdims=keepdim)"));
+      .kernel(
+          [](const Tensor& x, const IValue& dim, std::optional<Number> correction, bool keepdim) {
+            return spread_of(x, dim, correction_of(correction), keepdim, kIsRoot).variance;
+          })
+      .samples(
+          {{"t(3, 4)"}, {"t(3, 4), dim=1"}, {"t(3, 4), dim=(0, 1), correction=0, keepdim=True"}})
+      .reference(
+          cat("np.", name,
+              "(input, axis=dim, ddof=1 if correction is None else correction, keepdims=keepdim)"));
   add_op(r, cat(name, ".unbiased(input: Tensor, unbiased: bool) -> Tensor"))
       .doc(cat("The ", word, " of all elements; unbiased divides by the count less 1."))
-      .shape([](const TensorMeta& x, bool) { return TensorMeta{{}, x.dtype}; })
-      .kernel([](const Tensor& x, bool unbiased) { return spread_of(x, IValue(), unbiased, false, kIsRoot).variance; })
+      .shape([](const TensorMeta& x, bool) {
+        return TensorMeta{{}, x.dtype};
+      })
+      .kernel([](const Tensor& x, bool unbiased) {
+        return spread_of(x, IValue(), unbiased, false, kIsRoot).variance;
+      })
       .samples({{"t(3, 4), False"}})
       .reference(cat("np.", name, "(input, ddof=int(unbiased))"));
-  add_op(r, cat(name, ".dim(input: Tensor, dim: int[1]?, unbiased: bool, keepdim: bool = False) -> Tensor"))
+  add_op(r,
+         cat(name,
+             ".dim(input: Tensor, dim: int[1]?, unbiased: bool, keepdim: bool = False) -> Tensor"))
       .doc(cat("The ", word, " over dim; unbiased divides by the count less 1."))
       .shape([](const TensorMeta& x, const IValue& dim, bool, bool keepdim) {
         return reduced_meta(x, dim, keepdim, x.dtype);
@@ -285,20 +340,25 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
       })
       .samples({{"t(3, 4), 1, False"}, {"t(3, 4), 0, unbiased=True, keepdim=True"}})
       .reference(cat("np.", name, "(input, axis=dim, ddof=int(unbiased), keepdims=keepdim)"));
-  add_op(r, cat(name, "_mean(input: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) -> "
-                      "(Tensor, Tensor)"))
+  add_op(r, cat(name,
+                "_mean(input: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: "
+                "bool = False) -> "
+                "(Tensor, Tensor)"))
       .doc(cat("The ", word, " and the mean over dim."))
       .where({.method = false})
       .shape([](const TensorMeta& x, const IValue& dim, std::optional<Number>, bool keepdim) {
         const TensorMeta m = reduced_meta(x, dim, keepdim, x.dtype);
         return std::tuple(m, m);
       })
-      .kernel([](const Tensor& x, const IValue& dim, std::optional<Number> correction, bool keepdim) {
-        const Spread s = spread_of(x, dim, correction_of(correction), keepdim, kIsRoot);
-        return std::tuple(s.variance, s.mean);
-      })
+      .kernel(
+          [](const Tensor& x, const IValue& dim, std::optional<Number> correction, bool keepdim) {
+            const Spread s = spread_of(x, dim, correction_of(correction), keepdim, kIsRoot);
+            return std::tuple(s.variance, s.mean);
+          })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=1, keepdim=True"}})
-      .reference(cat("(np.", name, "(input, axis=dim, ddof=1, keepdims=keepdim), np.mean(input, axis=dim, keepdims=keepdim))"));
+      .reference(cat("(np.", name,
+                     "(input, axis=dim, ddof=1, keepdims=keepdim), np.mean(input, axis=dim, "
+                     "keepdims=keepdim))"));
 }
 
 // ── norms ──
@@ -337,61 +397,86 @@ struct SmallestSize : SumOfSizes<T> {
 
 // Norms are for floating dtypes; the integer type is only there for the visitor.
 template <template <class> class Fold>
-Tensor norm_fold(const Tensor& x, const ReducedDims& dims, bool keepdim, Fold<float> f = {}, Fold<double> d = {}) {
+Tensor norm_fold(const Tensor& x, const ReducedDims& dims, bool keepdim, Fold<float> f = {},
+                 Fold<double> d = {}) {
   const DType compute = reduce_dtype(x.dtype());
   const ReduceView v = reduce_view(x, dims, compute);
   const Tensor out = Tensor::empty(reduced_sizes(x.sizes(), dims, keepdim), compute);
-  if (compute == DType::kFloat64) fold_into<double>(v, d, out.data<double>());
-  else fold_into<float>(v, f, out.data<float>());
+  if (compute == DType::kFloat64)
+    fold_into<double>(v, d, out.data<double>());
+  else
+    fold_into<float>(v, f, out.data<float>());
   return out;
 }
 
-Tensor norm_of(const Tensor& given, double p, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
+Tensor norm_of(const Tensor& given, double p, const IValue& dim, bool keepdim,
+               std::optional<DType> dtype) {
   PRONG_CHECK(is_floating(given.dtype()) || (dtype && is_floating(*dtype)), kRuntime,
               "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
               scalar_type_name(given.dtype()));
   const Tensor x = dtype ? given.to(*dtype) : given;
   const ReducedDims dims = reduced_dims(dim, x.rank());
   Tensor out;
-  if (p == 2) out = call_tensor("sqrt", norm_fold<Deviation>(x, dims, keepdim));
-  else if (p == 1) out = norm_fold<SumOfSizes>(x, dims, keepdim);
-  else if (p == 0) out = norm_fold<SumOfNonzeros>(x, dims, keepdim);
-  else if (p == std::numeric_limits<double>::infinity()) out = norm_fold<LargestSize>(x, dims, keepdim);
-  else if (p == -std::numeric_limits<double>::infinity()) out = norm_fold<SmallestSize>(x, dims, keepdim);
+  if (p == 2)
+    out = call_tensor("sqrt", norm_fold<Deviation>(x, dims, keepdim));
+  else if (p == 1)
+    out = norm_fold<SumOfSizes>(x, dims, keepdim);
+  else if (p == 0)
+    out = norm_fold<SumOfNonzeros>(x, dims, keepdim);
+  else if (p == std::numeric_limits<double>::infinity())
+    out = norm_fold<LargestSize>(x, dims, keepdim);
+  else if (p == -std::numeric_limits<double>::infinity())
+    out = norm_fold<SmallestSize>(x, dims, keepdim);
   else
-    out = call_tensor("pow", norm_fold<SumOfPowers>(x, dims, keepdim, {static_cast<float>(p)}, {p}), 1 / p);
+    out = call_tensor("pow", norm_fold<SumOfPowers>(x, dims, keepdim, {static_cast<float>(p)}, {p}),
+                      1 / p);
   return out.to(x.dtype());
 }
 
-TensorMeta norm_meta(const TensorMeta& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
+TensorMeta norm_meta(const TensorMeta& x, const IValue& dim, bool keepdim,
+                     std::optional<DType> dtype) {
   return reduced_meta(x, dim, keepdim, dtype ? *dtype : x.dtype);
 }
 
 void register_norms(Registry& r) {
-  add_op(r, "norm(input: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
-      .doc("The p-norm over dim: (sum |x|^p)^(1/p); the largest size for p = inf, the count of non-zeros for p = 0.")
-      .shape([](const TensorMeta& x, std::optional<Number>, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
-        return norm_meta(x, dim, keepdim, dtype);
-      })
-      .kernel([](const Tensor& x, std::optional<Number> p, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
+  add_op(r,
+         "norm(input: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, "
+         "dtype: dtype? = None) -> Tensor")
+      .doc(
+          "The p-norm over dim: (sum |x|^p)^(1/p); the largest size for p = inf, the count of "
+          "non-zeros for p = 0.")
+      .shape([](const TensorMeta& x, std::optional<Number>, const IValue& dim, bool keepdim,
+                std::optional<DType> dtype) { return norm_meta(x, dim, keepdim, dtype); })
+      .kernel([](const Tensor& x, std::optional<Number> p, const IValue& dim, bool keepdim,
+                 std::optional<DType> dtype) {
         return norm_of(x, p ? p->as_double() : 2.0, dim, keepdim, dtype);
       })
-      .samples({{"t(3, 4)"}, {"t(3, 4), 1, dim=1"}, {"t(3, 4), 3, dim=0, keepdim=True"}, {"t(3, 4), inf"}})
-      .reference("np.linalg.norm(np.ravel(input) if dim is None else input, ord=p, axis=dim, keepdims=keepdim)");
-  add_op(r, "norm.fro(input: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
+      .samples({{"t(3, 4)"},
+                {"t(3, 4), 1, dim=1"},
+                {"t(3, 4), 3, dim=0, keepdim=True"},
+                {"t(3, 4), inf"}})
+      .reference(
+          "np.linalg.norm(np.ravel(input) if dim is None else input, ord=p, axis=dim, "
+          "keepdims=keepdim)");
+  add_op(r,
+         "norm.fro(input: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
+         "dtype? = None) -> Tensor")
       .doc("The Frobenius norm ('fro'): the 2-norm of the elements.")
-      .shape([](const TensorMeta& x, const std::string&, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
-        return norm_meta(x, dim, keepdim, dtype);
-      })
-      .kernel([](const Tensor& x, const std::string& p, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
-        PRONG_CHECK(p == "fro", kNotImplemented, "norm: prong has p='fro' and numbers, not p='", p, "' yet");
+      .shape([](const TensorMeta& x, const std::string&, const IValue& dim, bool keepdim,
+                std::optional<DType> dtype) { return norm_meta(x, dim, keepdim, dtype); })
+      .kernel([](const Tensor& x, const std::string& p, const IValue& dim, bool keepdim,
+                 std::optional<DType> dtype) {
+        PRONG_CHECK(p == "fro", kNotImplemented, "norm: prong has p='fro' and numbers, not p='", p,
+                    "' yet");
         return norm_of(x, 2.0, dim, keepdim, dtype);
       })
       .samples({{"t(3, 4), 'fro'"}})
       .reference("np.sqrt(np.sum(input * input))");
   add_op(r, "dist(input: Tensor, other: Tensor, p: Scalar = 2) -> Tensor")
       .doc("The p-norm of input - other.")
-      .shape([](const TensorMeta& x, const TensorMeta&, Number) { return TensorMeta{{}, x.dtype}; })
+      .shape([](const TensorMeta& x, const TensorMeta&, Number) {
+        return TensorMeta{{}, x.dtype};
+      })
       .kernel([](const Tensor& x, const Tensor& y, Number p) {
         return norm_of(call_tensor("sub", x, y), p.as_double(), IValue(), false, std::nullopt);
       })

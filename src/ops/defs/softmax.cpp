@@ -1,4 +1,5 @@
-// Probabilities and running sums along a dim: softmax, log_softmax, logsumexp, cumsum, cumprod, cummax, cummin.
+// Probabilities and running sums along a dim: softmax, log_softmax, logsumexp, cumsum, cumprod,
+// cummax, cummin.
 #include "ops/kernels/rows.h"
 #include "ops/scalar_math.h"
 
@@ -15,13 +16,19 @@ Cost exp_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).family(Family::kReduce).cost(exp_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema)
+      .family(Family::kReduce)
+      .cost(exp_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater);
 }
 
-TensorMeta softmax_meta(const char* kernel, const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
+TensorMeta softmax_meta(const char* kernel, const TensorMeta& x, int64_t dim,
+                        std::optional<DType> dtype) {
   wrap_dim(dim, x.rank());
   const DType result = dtype ? *dtype : x.dtype;
-  PRONG_CHECK(is_floating(result), kNotImplemented, '"', kernel, "\" not implemented for '", scalar_type_name(result), "'");
+  PRONG_CHECK(is_floating(result), kNotImplemented, '"', kernel, "\" not implemented for '",
+              scalar_type_name(result), "'");
   return {x.sizes, result};
 }
 
@@ -35,8 +42,15 @@ void register_softmax_pair(Registry& r) {
         softmax_meta("softmax_lastdim_kernel_impl", x.meta(), dim, dtype);
         return softmax_along(dtype ? x.to(*dtype) : x, wrap_dim(dim, x.rank()), false);
       })
-      .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(2, 3, 4), dim=1"}, {"t(), 0"}, {"t(0, 4), 1"}, {"strided(4, 6), -1"}})
-      .reference("(lambda e: e / np.sum(e, axis=dim, keepdims=True))(np.exp(input - np.max(input, axis=dim, keepdims=True)))");
+      .samples({{"t(3, 4), 1"},
+                {"t(3, 4), 0"},
+                {"t(2, 3, 4), dim=1"},
+                {"t(), 0"},
+                {"t(0, 4), 1"},
+                {"strided(4, 6), -1"}})
+      .reference(
+          "(lambda e: e / np.sum(e, axis=dim, keepdims=True))(np.exp(input - np.max(input, "
+          "axis=dim, keepdims=True)))");
   add_op(r, "log_softmax(input: Tensor, dim: int, dtype: dtype? = None) -> Tensor")
       .doc("log(softmax(input, dim)), without loss for small probabilities.")
       .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
@@ -47,7 +61,9 @@ void register_softmax_pair(Registry& r) {
         return softmax_along(dtype ? x.to(*dtype) : x, wrap_dim(dim, x.rank()), true);
       })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(2, 3, 4), dim=1"}, {"t(), 0"}})
-      .reference("(lambda d: d - np.log(np.sum(np.exp(d), axis=dim, keepdims=True)))(input - np.max(input, axis=dim, keepdims=True))");
+      .reference(
+          "(lambda d: d - np.log(np.sum(np.exp(d), axis=dim, keepdims=True)))(input - "
+          "np.max(input, axis=dim, keepdims=True))");
   add_op(r, "logsumexp(input: Tensor, dim: int[1], keepdim: bool = False) -> Tensor")
       .doc("log(sum(exp(input))) over dim, without overflow.")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim) {
@@ -57,11 +73,14 @@ void register_softmax_pair(Registry& r) {
       .kernel([](const Tensor& given, const IValue& dim, bool keepdim) {
         const Tensor x = is_floating(given.dtype()) ? given : given.to(default_dtype());
         const Dims sizes = reduced_sizes(x.sizes(), reduced_dims(dim, x.rank()), keepdim);
-        if (x.numel() == 0) return call_tensor("log", call_tensor("sum", call_tensor("exp", x), dim, keepdim));
+        if (x.numel() == 0)
+          return call_tensor("log", call_tensor("sum", call_tensor("exp", x), dim, keepdim));
         // An infinite top would make inf - inf.
         const Tensor top = call_tensor("amax", x, dim, true);
-        const Tensor shift = call_tensor("where", call_tensor("isinf", top), 0.0, top).to(x.dtype());
-        const Tensor sum = call_tensor("sum", call_tensor("exp", call_tensor("sub", x, shift)), dim, keepdim);
+        const Tensor shift =
+            call_tensor("where", call_tensor("isinf", top), 0.0, top).to(x.dtype());
+        const Tensor sum =
+            call_tensor("sum", call_tensor("exp", call_tensor("sub", x, shift)), dim, keepdim);
         return call_tensor("add", call_tensor("log", sum), call_tensor("reshape", shift, sizes));
       })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), (0, 1)"}, {"t(3, 4), 0, True"}})
@@ -75,17 +94,18 @@ template <class T, class Wide, class F>
 void scan(const ReduceView& v, T* out, F combine) {
   const T* x = static_cast<const T*>(v.data.raw());
   const int64_t work = std::max<int64_t>(1, v.length);
-  parallel_for(0, v.outer * v.inner, std::max<int64_t>(1, 16384 / work), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
-      Wide a{};
-      for (int64_t i = 0; i < v.length; ++i) {
-        const int64_t j = at + i * v.inner;
-        a = i == 0 ? static_cast<Wide>(x[j]) : combine(a, static_cast<Wide>(x[j]));
-        out[j] = static_cast<T>(a);
-      }
-    }
-  });
+  parallel_for(0, v.outer * v.inner, std::max<int64_t>(1, 16384 / work),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
+                   Wide a{};
+                   for (int64_t i = 0; i < v.length; ++i) {
+                     const int64_t j = at + i * v.inner;
+                     a = i == 0 ? static_cast<Wide>(x[j]) : combine(a, static_cast<Wide>(x[j]));
+                     out[j] = static_cast<T>(a);
+                   }
+                 }
+               });
 }
 
 template <class F>
@@ -94,13 +114,18 @@ Tensor scan_along(const Tensor& given, int64_t dim, DType dtype, F combine) {
   const DType compute = reduce_dtype(dtype);
   const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), compute);
   const Tensor out = Tensor::empty(x.sizes(), compute);
-  if (compute == DType::kInt64) scan<int64_t, int64_t>(v, out.data<int64_t>(), combine);
-  else if (compute == DType::kFloat64) scan<double, double>(v, out.data<double>(), combine);
-  else scan<float, double>(v, out.data<float>(), combine);
+  if (compute == DType::kInt64)
+    scan<int64_t, int64_t>(v, out.data<int64_t>(), combine);
+  else if (compute == DType::kFloat64)
+    scan<double, double>(v, out.data<double>(), combine);
+  else
+    scan<float, double>(v, out.data<float>(), combine);
   return out.to(dtype);
 }
 
-DType scan_dtype(DType x, std::optional<DType> asked) { return asked ? *asked : is_floating(x) ? x : DType::kInt64; }
+DType scan_dtype(DType x, std::optional<DType> asked) {
+  return asked ? *asked : is_floating(x) ? x : DType::kInt64;
+}
 
 TensorMeta scan_meta(const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
   wrap_dim(dim, x.rank());
@@ -110,25 +135,29 @@ TensorMeta scan_meta(const TensorMeta& x, int64_t dim, std::optional<DType> dtyp
 // The largest (smallest) so far and where it last was; a NaN stays.
 std::tuple<Tensor, Tensor> running_extreme(const Tensor& x, int64_t dim, bool is_largest) {
   const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), reduce_dtype(x.dtype()));
-  const Tensor values = Tensor::empty(x.sizes(), v.data.dtype()), places = Tensor::empty(x.sizes(), DType::kInt64);
+  const Tensor values = Tensor::empty(x.sizes(), v.data.dtype()),
+               places = Tensor::empty(x.sizes(), DType::kInt64);
   visit_reduced(v.data.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = static_cast<const T*>(v.data.raw());
     T* out = values.data<T>();
     auto* where = places.data<int64_t>();
-    parallel_for(0, v.outer * v.inner, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, v.length)), [&](int64_t b, int64_t e) {
-      for (int64_t k = b; k < e; ++k) {
-        const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
-        T best{};
-        int64_t place = 0;
-        for (int64_t i = 0; i < v.length; ++i) {
-          const T c = in[at + i * v.inner];
-          if (i == 0 || c != c || (best == best && (is_largest ? c >= best : c <= best))) best = c, place = i;
-          out[at + i * v.inner] = best;
-          where[at + i * v.inner] = place;
-        }
-      }
-    });
+    parallel_for(0, v.outer * v.inner, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, v.length)),
+                 [&](int64_t b, int64_t e) {
+                   for (int64_t k = b; k < e; ++k) {
+                     const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
+                     T best{};
+                     int64_t place = 0;
+                     for (int64_t i = 0; i < v.length; ++i) {
+                       const T c = in[at + i * v.inner];
+                       if (i == 0 || c != c ||
+                           (best == best && (is_largest ? c >= best : c <= best)))
+                         best = c, place = i;
+                       out[at + i * v.inner] = best;
+                       where[at + i * v.inner] = place;
+                     }
+                   }
+                 });
   });
   return {values.to(x.dtype()), places};
 }
@@ -136,18 +165,25 @@ std::tuple<Tensor, Tensor> running_extreme(const Tensor& x, int64_t dim, bool is
 void register_scans(Registry& r) {
   add_op(r, "cumsum(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
       .doc("The sum of all elements up to each, along dim.")
-      .where({.inplace = false})
-      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) { return scan_meta(x, dim, dtype); })
+      .where({.inplace = true})
+      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
+        return scan_meta(x, dim, dtype);
+      })
       .kernel([](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-        return scan_along(x, dim, scan_dtype(x.dtype(), dtype), [](auto a, auto b) { return a + b; });
+        return scan_along(x, dim, scan_dtype(x.dtype(), dtype),
+                          [](auto a, auto b) { return a + b; });
       })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(), 0"}, {"t(0, 4), 1"}})
       .reference("np.cumsum(input, axis=dim) if input.ndim else input");
   add_op(r, "cumprod(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
       .doc("The product of all elements up to each, along dim.")
-      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) { return scan_meta(x, dim, dtype); })
+      .where({.inplace = true})
+      .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
+        return scan_meta(x, dim, dtype);
+      })
       .kernel([](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-        return scan_along(x, dim, scan_dtype(x.dtype(), dtype), [](auto a, auto b) { return a * b; });
+        return scan_along(x, dim, scan_dtype(x.dtype(), dtype),
+                          [](auto a, auto b) { return a * b; });
       })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}})
       .reference("np.cumprod(input, axis=dim)");

@@ -17,10 +17,15 @@ Cost sort_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).family(Family::kReduce).cost(sort_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema)
+      .family(Family::kReduce)
+      .cost(sort_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater);
 }
 
-// Calls f(row, at, stride) for every row along dim, in parallel: its elements are x[at + i * stride].
+// Calls f(row, at, stride) for every row along dim, in parallel: its elements are x[at + i *
+// stride].
 template <class T, class F>
 void for_rows(const ReduceView& v, F&& f) {
   const int64_t grain = std::max<int64_t>(1, 2048 / std::max<int64_t>(1, v.length));
@@ -37,7 +42,8 @@ void for_rows(const ReduceView& v, F&& f) {
 
 std::tuple<Tensor, Tensor> sorted(const Tensor& x, int64_t dim, bool descending) {
   const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), x.dtype());
-  const Tensor values = Tensor::empty(x.sizes(), x.dtype()), places = Tensor::empty(x.sizes(), DType::kInt64);
+  const Tensor values = Tensor::empty(x.sizes(), x.dtype()),
+               places = Tensor::empty(x.sizes(), DType::kInt64);
   visit(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = static_cast<const T*>(v.data.raw());
@@ -57,22 +63,33 @@ std::tuple<Tensor, Tensor> sorted(const Tensor& x, int64_t dim, bool descending)
 }
 
 void register_orders(Registry& r) {
-  add_op(r, "sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> (Tensor values, Tensor indices)")
-      .doc("The elements along dim in order, and where each was. Always stable; NaN counts as the largest.")
+  add_op(r,
+         "sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> "
+         "(Tensor values, Tensor indices)")
+      .doc(
+          "The elements along dim in order, and where each was. Always stable; NaN counts as the "
+          "largest.")
       .shape([](const TensorMeta& x, int64_t dim, bool, bool) {
         wrap_dim(dim, x.rank());
         return std::tuple(TensorMeta{x.sizes, x.dtype}, TensorMeta{x.sizes, DType::kInt64});
       })
-      .kernel([](const Tensor& x, int64_t dim, bool descending, bool) { return sorted(x, dim, descending); })
-      .samples({{"t(3, 4)"}, {"t(3, 4), dim=0"}, {"t(3, 4), 1, True"}, {"t(0, 4)"}, {"strided(4, 6)"}});
-  add_op(r, "argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor")
+      .kernel([](const Tensor& x, int64_t dim, bool descending, bool) {
+        return sorted(x, dim, descending);
+      })
+      .samples(
+          {{"t(3, 4)"}, {"t(3, 4), dim=0"}, {"t(3, 4), 1, True"}, {"t(0, 4)"}, {"strided(4, 6)"}});
+  add_op(r,
+         "argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> "
+         "Tensor")
       .doc("The places of the elements along dim in the order of their values.")
       .not_differentiable("indices")
       .shape([](const TensorMeta& x, int64_t dim, bool, bool) {
         wrap_dim(dim, x.rank());
         return TensorMeta{x.sizes, DType::kInt64};
       })
-      .kernel([](const Tensor& x, int64_t dim, bool descending, bool) { return std::get<1>(sorted(x, dim, descending)); })
+      .kernel([](const Tensor& x, int64_t dim, bool descending, bool) {
+        return std::get<1>(sorted(x, dim, descending));
+      })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=0, descending=True"}})
       .reference("np.argsort(-input if descending else input, axis=dim, kind='stable')");
   add_op(r, "msort(input: Tensor) -> Tensor")
@@ -89,8 +106,10 @@ void register_orders(Registry& r) {
 Dims with_dim(DimsView sizes, int64_t dim, int64_t k) {
   Dims out(sizes);
   if (out.empty()) return out;
-  if (k < 0) out.erase(static_cast<size_t>(dim));
-  else out[static_cast<size_t>(dim)] = k;
+  if (k < 0)
+    out.erase(static_cast<size_t>(dim));
+  else
+    out[static_cast<size_t>(dim)] = k;
   return out;
 }
 
@@ -102,11 +121,13 @@ std::tuple<TensorMeta, TensorMeta> topk_meta(const TensorMeta& x, int64_t k, int
   return {TensorMeta{sizes, x.dtype}, TensorMeta{sizes, DType::kInt64}};
 }
 
-std::tuple<Tensor, Tensor> top(const Tensor& x, int64_t k, int64_t dim, bool largest, bool in_order) {
+std::tuple<Tensor, Tensor> top(const Tensor& x, int64_t k, int64_t dim, bool largest,
+                               bool in_order) {
   PRONG_CHECK(x.dtype() != DType::kBool, kRuntime, "topk does not support bool dtypes on CPU");
   const auto [meta, index_meta] = topk_meta(x.meta(), k, dim);
   const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), x.dtype());
-  const Tensor values = Tensor::empty(meta.sizes, x.dtype()), places = Tensor::empty(meta.sizes, DType::kInt64);
+  const Tensor values = Tensor::empty(meta.sizes, x.dtype()),
+               places = Tensor::empty(meta.sizes, DType::kInt64);
   if (values.numel() == 0) return {values, places};
   visit(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -132,13 +153,15 @@ std::tuple<Tensor, Tensor> top(const Tensor& x, int64_t k, int64_t dim, bool lar
   return {values, places};
 }
 
-// Picks one element a row: choose(row of keys and places, unordered, length) gives its position in the row.
+// Picks one element a row: choose(row of keys and places, unordered, length) gives its position in
+// the row.
 template <class F>
 std::tuple<Tensor, Tensor> pick(const Tensor& x, int64_t dim, bool keepdim, F&& choose) {
   const int64_t d = wrap_dim(dim, x.rank());
   const ReduceView v = view_along(x, d, x.dtype());
   const Dims sizes = with_dim(x.sizes(), d, keepdim ? 1 : -1);
-  const Tensor values = Tensor::empty(sizes, x.dtype()), places = Tensor::empty(sizes, DType::kInt64);
+  const Tensor values = Tensor::empty(sizes, x.dtype()),
+               places = Tensor::empty(sizes, DType::kInt64);
   visit(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = static_cast<const T*>(v.data.raw());
@@ -153,17 +176,19 @@ std::tuple<Tensor, Tensor> pick(const Tensor& x, int64_t dim, bool keepdim, F&& 
 }
 
 void refuse_bool(const char* kernel, const Tensor& x) {
-  PRONG_CHECK(x.dtype() != DType::kBool, kNotImplemented, '"', kernel, "\" not implemented for 'Bool'");
+  PRONG_CHECK(x.dtype() != DType::kBool, kNotImplemented, '"', kernel,
+              "\" not implemented for 'Bool'");
 }
 void check_has_elements(const char* op, const TensorMeta& x, int64_t dim) {
-  PRONG_CHECK(x.rank() == 0 || x.sizes[static_cast<size_t>(dim)] > 0, kIndex, op, "(): Expected reduction dim ", dim,
-              " to have non-zero size.");
+  PRONG_CHECK(x.rank() == 0 || x.sizes[static_cast<size_t>(dim)] > 0, kIndex, op,
+              "(): Expected reduction dim ", dim, " to have non-zero size.");
 }
 
 std::tuple<Tensor, Tensor> kth(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, x.rank());
   const int64_t n = x.rank() ? x.sizes()[static_cast<size_t>(d)] : 1;
-  PRONG_CHECK(k >= 1 && k <= n, kRuntime, "kthvalue(): selected number k out of range for dimension ", d);
+  PRONG_CHECK(k >= 1 && k <= n, kRuntime,
+              "kthvalue(): selected number k out of range for dimension ", d);
   refuse_bool("kthvalue_cpu", x);
   return pick(x, d, keepdim, [&](auto tag, auto& row) {
     std::nth_element(row.begin(), row.begin() + (k - 1), row.end());
@@ -172,13 +197,16 @@ std::tuple<Tensor, Tensor> kth(const Tensor& x, int64_t k, int64_t dim, bool kee
 }
 
 // The lower of the two in the middle; a NaN if there is one.
-std::tuple<Tensor, Tensor> median_along(const Tensor& x, int64_t dim, bool keepdim, bool skips_nan) {
+std::tuple<Tensor, Tensor> median_along(const Tensor& x, int64_t dim, bool keepdim,
+                                        bool skips_nan) {
   const int64_t d = wrap_dim(dim, x.rank());
   check_has_elements("median", x.meta(), d);
   refuse_bool("median_out", x);
   return pick(x, d, keepdim, [&](auto tag, auto& row) {
     using T = typename decltype(tag)::type;
-    const auto is_nan = [](const Placed<T>& p) { return is_floating(DTypeOf<T>::value) && key_of<T>(p) == SortKey<T>(~SortKey<T>(0)); };
+    const auto is_nan = [](const Placed<T>& p) {
+      return is_floating(DTypeOf<T>::value) && key_of<T>(p) == SortKey<T>(~SortKey<T>(0));
+    };
     auto last = row.end();
     if (skips_nan) {
       last = std::partition(row.begin(), row.end(), [&](const Placed<T>& p) { return !is_nan(p); });
@@ -198,8 +226,10 @@ Tensor median_of(const Tensor& x, bool skips_nan) {
   refuse_bool("median_cpu", x);
   if (x.numel() == 0) {
     const Tensor out = Tensor::empty({}, x.dtype());
-    if (is_floating(x.dtype())) fill(out, std::nan(""));
-    else fill(out, int64_t{0});
+    if (is_floating(x.dtype()))
+      fill(out, std::nan(""));
+    else
+      fill(out, int64_t{0});
     return out;
   }
   return std::get<0>(median_along(flat(x), 0, false, skips_nan));
@@ -229,49 +259,85 @@ std::tuple<TensorMeta, TensorMeta> picked_meta(const TensorMeta& x, int64_t dim,
 }
 
 void register_parts(Registry& r) {
-  add_op(r, "topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> (Tensor values, Tensor indices)")
+  add_op(r,
+         "topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> "
+         "(Tensor values, Tensor indices)")
       .doc("The k largest (or smallest) elements along dim, and where they are.")
-      .shape([](const TensorMeta& x, int64_t k, int64_t dim, bool, bool) { return topk_meta(x, k, dim); })
-      .kernel([](const Tensor& x, int64_t k, int64_t dim, bool largest, bool in_order) { return top(x, k, dim, largest, in_order); })
+      .shape([](const TensorMeta& x, int64_t k, int64_t dim, bool, bool) {
+        return topk_meta(x, k, dim);
+      })
+      .kernel([](const Tensor& x, int64_t k, int64_t dim, bool largest, bool in_order) {
+        return top(x, k, dim, largest, in_order);
+      })
       .samples({{"t(3, 4), 2"}, {"t(3, 4), 2, 0, False"}, {"t(6), 6"}, {"t(3, 4), 0"}});
-  add_op(r, "kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> (Tensor values, Tensor indices)")
+  add_op(r,
+         "kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> (Tensor values, "
+         "Tensor indices)")
       .doc("The k-th smallest element along dim, and where it is.")
-      .shape([](const TensorMeta& x, int64_t, int64_t dim, bool keepdim) { return picked_meta(x, dim, keepdim); })
-      .kernel([](const Tensor& x, int64_t k, int64_t dim, bool keepdim) { return kth(x, k, dim, keepdim); })
+      .shape([](const TensorMeta& x, int64_t, int64_t dim, bool keepdim) {
+        return picked_meta(x, dim, keepdim);
+      })
+      .kernel([](const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
+        return kth(x, k, dim, keepdim);
+      })
       .samples({{"t(3, 4), 2"}, {"t(3, 4), 1, 0, True"}});
   for (const bool skips_nan : {false, true}) {
     const char* name = skips_nan ? "nanmedian" : "median";
     OpDef& whole = add_op(r, cat(name, "(input: Tensor) -> Tensor"));
-    OpDef& along = add_op(r, cat(name, ".dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor values, Tensor indices)"));
-    whole.doc(skips_nan ? "The median of the numbers that are not NaN." : "The lower median; NaN if there is one.")
-        .shape([](const TensorMeta& x) { return TensorMeta{{}, x.dtype}; })
+    OpDef& along = add_op(r, cat(name,
+                                 ".dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor "
+                                 "values, Tensor indices)"));
+    whole
+        .doc(skips_nan ? "The median of the numbers that are not NaN."
+                       : "The lower median; NaN if there is one.")
+        .shape([](const TensorMeta& x) {
+          return TensorMeta{{}, x.dtype};
+        })
         .samples({{"t(3, 5)"}, {"t(4)"}});
     along.doc("The lower median along dim, and where it is.")
-        .shape([](const TensorMeta& x, int64_t dim, bool keepdim) { return picked_meta(x, dim, keepdim); })
+        .shape([](const TensorMeta& x, int64_t dim, bool keepdim) {
+          return picked_meta(x, dim, keepdim);
+        })
         .samples({{"t(3, 5), 1"}, {"t(4, 3), 0, True"}});
     if (skips_nan) {
       whole.kernel([](const Tensor& x) { return median_of(x, true); });
-      along.kernel([](const Tensor& x, int64_t dim, bool keepdim) { return median_along(x, dim, keepdim, true); });
+      along.kernel([](const Tensor& x, int64_t dim, bool keepdim) {
+        return median_along(x, dim, keepdim, true);
+      });
     } else {
       whole.kernel([](const Tensor& x) { return median_of(x, false); });
-      along.kernel([](const Tensor& x, int64_t dim, bool keepdim) { return median_along(x, dim, keepdim, false); });
+      along.kernel([](const Tensor& x, int64_t dim, bool keepdim) {
+        return median_along(x, dim, keepdim, false);
+      });
     }
   }
-  add_op(r, "mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> (Tensor values, Tensor indices)")
-      .doc("The most frequent value along dim (the smallest of them at a tie), and where it last is.")
-      .shape([](const TensorMeta& x, int64_t dim, bool keepdim) { return picked_meta(x, dim, keepdim); })
-      .kernel([](const Tensor& x, int64_t dim, bool keepdim) { return mode_along(x, dim, keepdim); })
+  add_op(r,
+         "mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> (Tensor values, Tensor "
+         "indices)")
+      .doc(
+          "The most frequent value along dim (the smallest of them at a tie), and where it last "
+          "is.")
+      .shape([](const TensorMeta& x, int64_t dim, bool keepdim) {
+        return picked_meta(x, dim, keepdim);
+      })
+      .kernel(
+          [](const Tensor& x, int64_t dim, bool keepdim) { return mode_along(x, dim, keepdim); })
       .samples({{"t(3, 8, dtype=int64)"}, {"t(6, 3, dtype=int64), 0, True"}});
 }
 
 // ── quantiles ──
 
-Tensor quantile_of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim, const std::string& how) {
+Tensor quantile_of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                   const std::string& how) {
   PRONG_CHECK(x.dtype() == DType::kFloat32 || x.dtype() == DType::kFloat64, kRuntime,
               "quantile() input tensor must be either float or double dtype");
   PRONG_CHECK(q.rank() <= 1, kRuntime, "quantile() q must be a scalar or 1D tensor");
-  PRONG_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", kRuntime,
-              "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
+  PRONG_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" ||
+                  how == "nearest",
+              kRuntime,
+              "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+              "but got ",
+              how);
   const Tensor in = dim ? x : flat(x);
   const int64_t d = dim ? wrap_dim(*dim, x.rank()) : 0;
   const auto [values, places] = sorted(in, d, false);
@@ -283,35 +349,47 @@ Tensor quantile_of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim,
   const Tensor out = Tensor::empty({{qs.numel(), rows}}, DType::kFloat64);
   for (int64_t j = 0; j < qs.numel(); ++j) {
     const double level = qs.data<double>()[j];
-    PRONG_CHECK(level >= 0 && level <= 1, kRuntime, "quantile() q values must be in the range [0, 1]");
+    PRONG_CHECK(level >= 0 && level <= 1, kRuntime,
+                "quantile() q values must be in the range [0, 1]");
     const double rank = level * static_cast<double>(v.length - 1);
     const double low = std::floor(rank), high = std::ceil(rank);
-    const double weight = how == "linear" ? rank - low : how == "lower" ? 0 : how == "higher" ? 1 : how == "midpoint" ? 0.5
-                                                                          : std::nearbyint(rank) - low;
+    const double weight = how == "linear"     ? rank - low
+                          : how == "lower"    ? 0
+                          : how == "higher"   ? 1
+                          : how == "midpoint" ? 0.5
+                                              : std::nearbyint(rank) - low;
     for (int64_t k = 0; k < rows; ++k) {
       const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
       const auto value = [&](double i) { return s[at + static_cast<int64_t>(i) * v.inner]; };
       const double last = value(static_cast<double>(v.length - 1));
-      out.data<double>()[j * rows + k] = std::isnan(last) ? last : low == high ? value(low) : value(low) + weight * (value(high) - value(low));
+      out.data<double>()[j * rows + k] = std::isnan(last) ? last
+                                         : low == high
+                                             ? value(low)
+                                             : value(low) + weight * (value(high) - value(low));
     }
   }
-  Dims sizes = dim ? with_dim(x.sizes(), d, keepdim ? 1 : -1) : keepdim ? Dims(static_cast<size_t>(x.rank()), 1) : Dims();
+  Dims sizes = dim       ? with_dim(x.sizes(), d, keepdim ? 1 : -1)
+               : keepdim ? Dims(static_cast<size_t>(x.rank()), 1)
+                         : Dims();
   if (q.rank() == 1) sizes.insert(0, qs.numel());
   return call_tensor("reshape", out, sizes).to(x.dtype());
 }
 
 void register_quantile(Registry& r) {
-  add_op(r, "quantile(input: Tensor, q: Tensor, dim: int? = None, keepdim: bool = False, *, interpolation: str = \"linear\") -> Tensor")
+  add_op(r,
+         "quantile(input: Tensor, q: Tensor, dim: int? = None, keepdim: bool = False, *, "
+         "interpolation: str = \"linear\") -> Tensor")
       .doc("The value that a share q of the elements lies below, along dim or of all.")
-      .shape([](const TensorMeta& x, const TensorMeta& q, std::optional<int64_t> dim, bool keepdim, const std::string&) {
-        Dims sizes = dim ? with_dim(x.sizes, wrap_dim(*dim, x.rank()), keepdim ? 1 : -1)
-                         : keepdim ? Dims(static_cast<size_t>(x.rank()), 1) : Dims();
+      .shape([](const TensorMeta& x, const TensorMeta& q, std::optional<int64_t> dim, bool keepdim,
+                const std::string&) {
+        Dims sizes = dim       ? with_dim(x.sizes, wrap_dim(*dim, x.rank()), keepdim ? 1 : -1)
+                     : keepdim ? Dims(static_cast<size_t>(x.rank()), 1)
+                               : Dims();
         if (q.rank() == 1) sizes.insert(0, q.numel());
         return TensorMeta{sizes, x.dtype};
       })
-      .kernel([](const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim, const std::string& how) {
-        return quantile_of(x, q, dim, keepdim, how);
-      })
+      .kernel([](const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                 const std::string& how) { return quantile_of(x, q, dim, keepdim, how); })
       .samples({{"t(3, 5), 0.3"}, {"t(3, 5), 0.5, dim=1, keepdim=True"}})
       .reference("np.quantile(input, q, axis=dim, keepdims=keepdim)");
 }

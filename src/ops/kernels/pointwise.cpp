@@ -1,4 +1,5 @@
-// Runs pointwise ops: promotion, shapes, the choice of loop, results new or in place. Kernel of every op that has a body.
+// Runs pointwise ops: promotion, shapes, the choice of loop, results new or in place. Kernel of
+// every op that has a body.
 #include "ops/kernels/pointwise.h"
 
 #include <algorithm>
@@ -30,9 +31,11 @@ std::string_view scalar_type_name(DType dtype) {
 
 namespace {
 
-[[noreturn]] void throw_not_implemented(const OpDef& op, const PointwiseOptions& options, DType dtype) {
+[[noreturn]] void throw_not_implemented(const OpDef& op, const PointwiseOptions& options,
+                                        DType dtype) {
   const std::string name = options.error_name ? options.error_name : op.base_name() + "_cpu";
-  throw_error(ErrorKind::kNotImplemented, cat('"', name, "\" not implemented for '", scalar_type_name(dtype), "'"));
+  throw_error(ErrorKind::kNotImplemented,
+              cat('"', name, "\" not implemented for '", scalar_type_name(dtype), "'"));
 }
 
 // What promotion and shapes need to know of an argument, without copying it.
@@ -57,7 +60,8 @@ Peek peek(const IValue& v) {
 
 bool takes_tensor(const Argument& argument) {
   const Type& t = *argument.type;
-  return t.is(TypeKind::kTensor) || (t.is(TypeKind::kOptional) && t.element()->is(TypeKind::kTensor));
+  return t.is(TypeKind::kTensor) ||
+         (t.is(TypeKind::kOptional) && t.element()->is(TypeKind::kTensor));
 }
 
 DType promoted(const PointwiseDef& def, std::span<const IValue> args) {
@@ -73,7 +77,8 @@ DType promoted(const PointwiseDef& def, std::span<const IValue> args) {
 ComputeType compute_type_of(DType common, const PointwiseVariant& variant) {
   if (common == DType::kFloat64) return ComputeType::kDouble;
   if (is_floating(common)) return ComputeType::kFloat;
-  if (common == DType::kBool && variant.loops[0][static_cast<size_t>(ComputeType::kBool)]) return ComputeType::kBool;
+  if (common == DType::kBool && variant.loops[0][static_cast<size_t>(ComputeType::kBool)])
+    return ComputeType::kBool;
   return ComputeType::kInt;
 }
 
@@ -83,8 +88,10 @@ Dims broadcast_shape(const PointwiseVariant& variant, std::span<const IValue> ar
   for (int8_t a : variant.inputs) {
     const Peek p = peek(args[static_cast<size_t>(a)]);
     if (!p.sizes) continue;
-    if (is_first) shape = *p.sizes;
-    else if (!(shape == *p.sizes)) shape = broadcast_shapes(shape, *p.sizes);
+    if (is_first)
+      shape = *p.sizes;
+    else if (!(shape == *p.sizes))
+      shape = broadcast_shapes(shape, *p.sizes);
     is_first = false;
   }
   return shape;
@@ -101,15 +108,19 @@ WalkOperand read_operand(const PointwiseCall& call, size_t k, const IValue& v, N
   WalkOperand o;
   if (v.is_tensor()) {
     const TensorImpl* t = v.tensor_impl();
-    o.data = static_cast<char*>(t->storage->data()) + t->offset * static_cast<int64_t>(size_of(t->dtype));
+    o.data = static_cast<char*>(t->storage->data()) +
+             t->offset * static_cast<int64_t>(size_of(t->dtype));
     o.stored = t->dtype;
     o.sizes = &t->sizes;
     o.strides = &t->strides;
   } else {
     o.stored = peek(v).dtype;
-    if (v.is_float()) number.d = v.to_double();
-    else if (v.is_int()) number.i = v.to_int();
-    else number.b = v.to_bool();
+    if (v.is_float())
+      number.d = v.to_double();
+    else if (v.is_int())
+      number.i = v.to_int();
+    else
+      number.b = v.to_bool();
     o.data = reinterpret_cast<char*>(&number);
   }
   const bool is_condition = call.is_conditional && k == 0;
@@ -128,14 +139,17 @@ bool has_zero(const IValue& v) {
   });
 }
 
-// Elements that are worth another thread: a loop of one simple operation runs at the speed of memory.
+// Elements that are worth another thread: a loop of one simple operation runs at the speed of
+// memory.
 constexpr int64_t kGrain = 32 * 1024;
 
-void execute(const OpDef& op, const PointwiseCall& call, std::span<const IValue> args, const Tensor& out) {
+void execute(const OpDef& op, const PointwiseCall& call, std::span<const IValue> args,
+             const Tensor& out) {
   const PointwiseVariant& variant = *call.variant;
   const PointwiseDef& def = *op.pointwise();
   if (def.checks_data(call))
-    PRONG_CHECK(!has_zero(args[static_cast<size_t>(def.options.divisor)]), kRuntime, "ZeroDivisionError");
+    PRONG_CHECK(!has_zero(args[static_cast<size_t>(def.options.divisor)]), kRuntime,
+                "ZeroDivisionError");
   const auto c = static_cast<size_t>(call.compute);
   const BlockFn loop = variant.loops[simd_level()][c];
   WalkOperand in[kMaxPointwiseInputs];
@@ -149,8 +163,9 @@ void execute(const OpDef& op, const PointwiseCall& call, std::span<const IValue>
     const IValue& v = args[static_cast<size_t>(variant.inputs[k])];
     in[k] = read_operand(call, k, v, numbers[k]);
     pointers[k] = in[k].data;
-    is_plain = is_plain && in[k].sizes && in[k].stored == in[k].loop && in[k].middle == in[k].loop &&
-               v.tensor_impl()->is_contiguous && *in[k].sizes == out.sizes();
+    is_plain = is_plain && in[k].sizes && in[k].stored == in[k].loop &&
+               in[k].middle == in[k].loop && v.tensor_impl()->is_contiguous &&
+               *in[k].sizes == out.sizes();
   }
   if (is_plain && out.numel() <= kGrain) return loop(out.numel(), out.raw(), pointers);
   WalkOperand result;
@@ -168,14 +183,18 @@ void execute(const OpDef& op, const PointwiseCall& call, std::span<const IValue>
 PointwiseDef& PointwiseDef::of(OpDef& op) {
   if (!op.pointwise_) {
     op.pointwise_ = new PointwiseDef;  // lives as long as the registry, which is never destroyed
-    op.family(Family::kPointwise).boxed_kernel(&run_pointwise).boxed_shape(&pointwise_shape).cost(&pointwise_cost);
+    op.family(Family::kPointwise)
+        .boxed_kernel(&run_pointwise)
+        .boxed_shape(&pointwise_shape)
+        .cost(&pointwise_cost);
   }
   return *op.pointwise_;
 }
 
 OpDef& OpDef::inputs(std::initializer_list<int> arguments) {
   PointwiseVariant& v = PointwiseDef::of(*this).variants.back();
-  PRONG_ASSERT(v.inputs.size() == arguments.size(), name(), ": its body takes ", v.inputs.size(), " inputs");
+  PRONG_ASSERT(v.inputs.size() == arguments.size(), name(), ": its body takes ", v.inputs.size(),
+               " inputs");
   v.inputs.clear();
   for (int a : arguments) v.inputs.push_back(static_cast<int8_t>(a));
   return *this;
@@ -196,7 +215,8 @@ PointwiseCall PointwiseDef::plan(const OpDef& op, std::span<const IValue> args) 
   if (options.check) options.check(op, args, given);
   const int chosen = options.choose ? options.choose(args, given) : 0;
   if (options.refuses_bool && given == DType::kBool) throw_not_implemented(op, options, given);
-  call.common = (options.int_to_float >> chosen & 1) && !is_floating(given) ? default_dtype() : given;
+  call.common =
+      (options.int_to_float >> chosen & 1) && !is_floating(given) ? default_dtype() : given;
   if (options.bool_to_int && given == DType::kBool) call.common = DType::kInt64;
   call.variant = &variants[static_cast<size_t>(chosen)];
   call.compute = compute_type_of(call.common, *call.variant);
@@ -219,9 +239,12 @@ Scalar emit(const PointwiseCall& call, std::span<const Scalar> operands) {
   std::vector<Scalar> in;
   for (size_t k = 0; k < operands.size(); ++k) {
     const Scalar& x = operands[k];
-    if (call.is_conditional && k == 0) in.push_back(x.to(DType::kBool));
-    else if (call.direct >> k & 1) in.push_back(x.to(dtype_of(call.compute)));
-    else in.push_back(x.to(call.common).to(dtype_of(call.compute)));
+    if (call.is_conditional && k == 0)
+      in.push_back(x.to(DType::kBool));
+    else if (call.direct >> k & 1)
+      in.push_back(x.to(dtype_of(call.compute)));
+    else
+      in.push_back(x.to(call.common).to(dtype_of(call.compute)));
   }
   return call.variant->body(in).to(call.result);
 }
@@ -244,7 +267,8 @@ Cost pointwise_cost(const OpDef& op, std::span<const IValue> args) {
   std::vector<Scalar> inputs;
   for (size_t k = 0; k < call.variant->inputs.size(); ++k) {
     const bool is_condition = call.is_conditional && k == 0;
-    inputs.push_back(Scalar::input(static_cast<int>(k), is_condition ? DType::kBool : dtype_of(call.compute)));
+    inputs.push_back(
+        Scalar::input(static_cast<int>(k), is_condition ? DType::kBool : dtype_of(call.compute)));
   }
   const Scalar body = call.variant->body(inputs);
   Cost cost;
@@ -252,7 +276,8 @@ Cost pointwise_cost(const OpDef& op, std::span<const IValue> args) {
   cost.bytes = n * static_cast<double>(size_of(call.result));
   for (int8_t a : call.variant->inputs) {
     const Peek p = peek(args[static_cast<size_t>(a)]);
-    if (p.sizes) cost.bytes += static_cast<double>(product(*p.sizes)) * static_cast<double>(size_of(p.dtype));
+    if (p.sizes)
+      cost.bytes += static_cast<double>(product(*p.sizes)) * static_cast<double>(size_of(p.dtype));
   }
   return cost;
 }
@@ -260,7 +285,8 @@ Cost pointwise_cost(const OpDef& op, std::span<const IValue> args) {
 // ── in place and out= ──
 
 Overlap overlap(const Tensor& a, const Tensor& b) {
-  if (a.numel() == 0 || b.numel() == 0 || a.storage().get() != b.storage().get()) return Overlap::kNone;
+  if (a.numel() == 0 || b.numel() == 0 || a.storage().get() != b.storage().get())
+    return Overlap::kNone;
   const auto extent = [](const Tensor& t) {
     int64_t reach = 1;
     for (size_t i = 0; i < t.sizes().size(); ++i) reach += (t.sizes()[i] - 1) * t.strides()[i];
@@ -271,7 +297,8 @@ Overlap overlap(const Tensor& a, const Tensor& b) {
   const auto [b_begin, b_end] = extent(b);
   if (a_begin == b_begin && a.dtype() == b.dtype() && a.sizes() == b.sizes()) {
     bool same = true;
-    for (size_t i = 0; i < a.sizes().size(); ++i) same = same && (a.sizes()[i] == 1 || a.strides()[i] == b.strides()[i]);
+    for (size_t i = 0; i < a.sizes().size(); ++i)
+      same = same && (a.sizes()[i] == 1 || a.strides()[i] == b.strides()[i]);
     if (same) return Overlap::kSame;
   }
   return a_begin < b_end && b_begin < a_end ? Overlap::kPartial : Overlap::kNone;
@@ -294,7 +321,8 @@ bool is_dense(const Tensor& t) {
 void check_no_internal_overlap(const Tensor& written) {
   for (size_t i = 0; i < written.sizes().size(); ++i)
     PRONG_CHECK(written.sizes()[i] <= 1 || written.strides()[i] != 0, kRuntime,
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "unsupported operation: more than one element of the written-to tensor refers to a "
+                "single memory "
                 "location. Please clone() the tensor before performing the operation.");
 }
 
@@ -302,14 +330,16 @@ void check_inplace_overlap(const Tensor& written, const Tensor& read) {
   if (written.is_same(read) || overlap(written, read) != Overlap::kPartial) return;
   // Views with gaps may interleave without sharing an element, so only dense ones are refused.
   PRONG_CHECK(!is_dense(written) || !is_dense(read), kRuntime,
-              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+              "unsupported operation: some elements of the input tensor and the written-to tensor "
+              "refer to a single "
               "memory location. Please clone() the tensor before performing the operation.");
 }
 
 namespace {
 
 // Writes the call's result into `out`, whose shape is right.
-void write_into(const OpDef& op, const PointwiseCall& call, std::span<const IValue> args, const Tensor& out) {
+void write_into(const OpDef& op, const PointwiseCall& call, std::span<const IValue> args,
+                const Tensor& out) {
   check_no_internal_overlap(out);
   std::vector<IValue> copied;  // arguments, where one must be read before anything is written
   for (int8_t a : call.variant->inputs) {
@@ -349,7 +379,8 @@ IValue run_out(const OpDef& op, std::span<const IValue> args, const Tensor& out)
   check_result_type(call.result, out.dtype());
   const Dims shape = broadcast_shape(*call.variant, args);
   if (!(shape == out.sizes())) {
-    // As PyTorch: an out= tensor of another shape takes the result's, growing its storage where it must.
+    // As PyTorch: an out= tensor of another shape takes the result's, growing its storage where it
+    // must.
     const auto bytes = static_cast<size_t>(product(shape)) * out.item_bytes();
     if (out.storage()->bytes() < bytes) out.storage()->resize(bytes);
     TensorImpl* impl = out.impl();
@@ -366,17 +397,26 @@ IValue run_out(const OpDef& op, std::span<const IValue> args, const Tensor& out)
 
 namespace {
 
-// The loop that serves dense tensors of this dtype as they are; null where the general way must be gone.
+// The loop that serves dense tensors of this dtype as they are; null where the general way must be
+// gone.
 BlockFn plain_loop(const PointwiseDef& def, DType dtype, DType& result) {
   ComputeType compute;
   switch (dtype) {
-    case DType::kFloat32: compute = ComputeType::kFloat; break;
-    case DType::kFloat64: compute = ComputeType::kDouble; break;
-    case DType::kInt64: compute = ComputeType::kInt; break;
-    default: return nullptr;
+  case DType::kFloat32:
+    compute = ComputeType::kFloat;
+    break;
+  case DType::kFloat64:
+    compute = ComputeType::kDouble;
+    break;
+  case DType::kInt64:
+    compute = ComputeType::kInt;
+    break;
+  default:
+    return nullptr;
   }
   const PointwiseOptions& o = def.options;
-  if (o.is_conditional || (compute == ComputeType::kInt && ((o.int_to_float & 1) || o.divisor >= 0)))
+  if (o.is_conditional ||
+      (compute == ComputeType::kInt && ((o.int_to_float & 1) || o.divisor >= 0)))
     return nullptr;
   const PointwiseVariant& variant = def.variants[0];
   const auto c = static_cast<size_t>(compute);

@@ -1,5 +1,6 @@
-// The engine of pointwise ops: a body written once becomes loops for this machine, a Scalar expression for code
-// generation, and the shape rule, cost and in-place form of its op. Included by the files of defs/ that have bodies.
+// The engine of pointwise ops: a body written once becomes loops for this machine, a Scalar
+// expression for code generation, and the shape rule, cost and in-place form of its op. Included by
+// the files of defs/ that have bodies.
 #pragma once
 
 #include <initializer_list>
@@ -11,11 +12,13 @@
 
 namespace prong {
 
-// Runs a body on n elements: out[i] = body(in[0][i], in[1][i], ...), all in one compute type. out may be an input.
+// Runs a body on n elements: out[i] = body(in[0][i], in[1][i], ...), all in one compute type. out
+// may be an input.
 using BlockFn = void (*)(int64_t n, void* out, const void* const* in);
 
-// The types that loops are compiled for. Float16 and bfloat16 compute as float, the integers as int64 (wrapping to
-// their width at the end), bool as bool where the body asks for that, else as int64.
+// The types that loops are compiled for. Float16 and bfloat16 compute as float, the integers as
+// int64 (wrapping to their width at the end), bool as bool where the body asks for that, else as
+// int64.
 enum class ComputeType : uint8_t { kFloat, kDouble, kInt, kBool };
 inline constexpr int kNumComputeTypes = 4;
 DType dtype_of(ComputeType type);
@@ -33,7 +36,8 @@ inline constexpr int kMaxPointwiseInputs = 6;
 
 struct PointwiseVariant {
   SmallVector<int8_t, 8> inputs;  // arguments of the op, in the order of the body's parameters
-  // By machine level (0: the baseline, 1: AVX-512), then by compute type; null where the body isn't compiled.
+  // By machine level (0: the baseline, 1: AVX-512), then by compute type; null where the body isn't
+  // compiled.
   BlockFn loops[2][kNumComputeTypes] = {};
   bool gives_bool[kNumComputeTypes] = {};
   ScalarBody body = nullptr;
@@ -41,18 +45,23 @@ struct PointwiseVariant {
 
 // What a body alone doesn't say. Arguments are numbered as in the schema.
 struct PointwiseOptions {
-  const char* error_name = nullptr;  // "bitwise_and_cpu" not implemented for 'Float'; the op's name and _cpu if null
-  uint32_t promotes = 0;        // bit i: argument i takes part in type promotion; 0: all arguments that are Tensors
-  bool keeps_numbers = false;   // Python numbers and zero-dim tensors aren't rounded to a 16-bit dtype first
-  uint32_t int_to_float = 0;    // bit v: in variant v, integers and bools compute and answer in the default dtype
-  bool refuses_bool = false;    // not implemented for 'Bool'
-  bool bool_to_int = false;     // bools compute and answer as int64
-  int divisor = -1;             // integers: zeros in this argument raise ZeroDivisionError
-  bool is_conditional = false;  // the body's first parameter is a bool, which takes no part in promotion
+  const char* error_name =
+      nullptr;  // "bitwise_and_cpu" not implemented for 'Float'; the op's name and _cpu if null
+  uint32_t promotes =
+      0;  // bit i: argument i takes part in type promotion; 0: all arguments that are Tensors
+  bool keeps_numbers =
+      false;  // Python numbers and zero-dim tensors aren't rounded to a 16-bit dtype first
+  uint32_t int_to_float =
+      0;  // bit v: in variant v, integers and bools compute and answer in the default dtype
+  bool refuses_bool = false;  // not implemented for 'Bool'
+  bool bool_to_int = false;   // bools compute and answer as int64
+  int divisor = -1;           // integers: zeros in this argument raise ZeroDivisionError
+  bool is_conditional =
+      false;  // the body's first parameter is a bool, which takes no part in promotion
   // Refuses calls; common is the promoted dtype.
   void (*check)(const OpDef& op, std::span<const IValue> args, DType common) = nullptr;
-  // The number of the variant that serves these arguments; common is the promoted dtype. Variant 0 serves tensors with
-  // the defaults of everything else.
+  // The number of the variant that serves these arguments; common is the promoted dtype. Variant 0
+  // serves tensors with the defaults of everything else.
   int (*choose)(std::span<const IValue> args, DType common) = nullptr;
 };
 
@@ -64,7 +73,8 @@ struct PointwiseCall {
   ComputeType compute;
   DType common;  // after promotion
   DType result;
-  uint32_t direct = 0;  // bit k: input k converts to the compute type without being rounded or wrapped to `common`
+  uint32_t direct = 0;  // bit k: input k converts to the compute type without being rounded or
+                        // wrapped to `common`
   bool is_conditional = false;
 };
 
@@ -72,18 +82,22 @@ struct PointwiseDef {
   PointwiseOptions options;
   std::vector<PointwiseVariant> variants;
 
-  static PointwiseDef& of(OpDef& op);  // made on first use; sets the op's kernel, shape rule, cost and family
+  static PointwiseDef&
+  of(OpDef& op);  // made on first use; sets the op's kernel, shape rule, cost and family
   void set_options(const OpDef& op, const PointwiseOptions& given);
 
   PointwiseCall plan(const OpDef& op, std::span<const IValue> args) const;
-  // True where the call may raise because of its data (integer division); such a call can't be fused.
+  // True where the call may raise because of its data (integer division); such a call can't be
+  // fused.
   bool checks_data(const PointwiseCall& call) const {
-    return options.divisor >= 0 && call.compute != ComputeType::kFloat && call.compute != ComputeType::kDouble;
+    return options.divisor >= 0 && call.compute != ComputeType::kFloat &&
+           call.compute != ComputeType::kDouble;
   }
 };
 
-// The whole call as an expression, conversions included: operands are the inputs of the variant, in the dtypes that
-// they are stored in (Python numbers: int64, float64, bool). The result has call.result.
+// The whole call as an expression, conversions included: operands are the inputs of the variant, in
+// the dtypes that they are stored in (Python numbers: int64, float64, bool). The result has
+// call.result.
 Scalar emit(const PointwiseCall& call, std::span<const Scalar> operands);
 
 // ── running ──
@@ -133,17 +147,22 @@ struct Loop;
 template <class F, class T, bool kConditional, size_t... I>
 struct Loop<F, T, kConditional, std::index_sequence<I...>> {
   using Body = decltype(F{}(std::declval<InputType<F, T, kConditional, I>>()...));
-  static_assert(std::is_same_v<Body, T> || std::is_same_v<Body, bool> || std::is_same_v<T, bool>,
-                "a body gives the type of its parameters or bool: a literal like 0.5 needs lit(x, 0.5)");
+  static_assert(
+      std::is_same_v<Body, T> || std::is_same_v<Body, bool> || std::is_same_v<T, bool>,
+      "a body gives the type of its parameters or bool: a literal like 0.5 needs lit(x, 0.5)");
   using Result = std::conditional_t<std::is_same_v<Body, bool>, bool, T>;
 
-  __attribute__((optimize("O3"), flatten)) static void baseline(int64_t n, void* out, const void* const* in) {
-    each<F>(n, static_cast<Result*>(out), static_cast<const InputType<F, T, kConditional, I>*>(in[I])...);
+  __attribute__((optimize("O3"), flatten)) static void baseline(int64_t n, void* out,
+                                                                const void* const* in) {
+    each<F>(n, static_cast<Result*>(out),
+            static_cast<const InputType<F, T, kConditional, I>*>(in[I])...);
   }
 #if defined(__x86_64__)
-  __attribute__((target("arch=x86-64-v4,prefer-vector-width=512"), optimize("O3"), flatten)) static void wide(
-      int64_t n, void* out, const void* const* in) {
-    each<F>(n, static_cast<Result*>(out), static_cast<const InputType<F, T, kConditional, I>*>(in[I])...);
+  __attribute__((target("arch=x86-64-v4,prefer-vector-width=512"), optimize("O3"),
+                 flatten)) static void
+  wide(int64_t n, void* out, const void* const* in) {
+    each<F>(n, static_cast<Result*>(out),
+            static_cast<const InputType<F, T, kConditional, I>*>(in[I])...);
   }
 #else
   static constexpr auto wide = &baseline;
@@ -156,16 +175,22 @@ struct Loop<F, T, kConditional, std::index_sequence<I...>> {
 template <class F, class T, bool kConditional>
 constexpr size_t count_parameters() {
   using C = InputType<F, T, kConditional, 0>;
-  if constexpr (std::is_invocable_v<F, C>) return 1;
-  else if constexpr (std::is_invocable_v<F, C, T>) return 2;
-  else if constexpr (std::is_invocable_v<F, C, T, T>) return 3;
-  else if constexpr (std::is_invocable_v<F, C, T, T, T>) return 4;
-  else if constexpr (std::is_invocable_v<F, C, T, T, T, T>) return 5;
-  else return 6;
+  if constexpr (std::is_invocable_v<F, C>)
+    return 1;
+  else if constexpr (std::is_invocable_v<F, C, T>)
+    return 2;
+  else if constexpr (std::is_invocable_v<F, C, T, T>)
+    return 3;
+  else if constexpr (std::is_invocable_v<F, C, T, T, T>)
+    return 4;
+  else if constexpr (std::is_invocable_v<F, C, T, T, T, T>)
+    return 5;
+  else
+    return 6;
 }
 
 template <class T>
-inline constexpr ComputeType compute_type = std::is_same_v<T, float>     ? ComputeType::kFloat
+inline constexpr ComputeType compute_type = std::is_same_v<T, float>    ? ComputeType::kFloat
                                             : std::is_same_v<T, double> ? ComputeType::kDouble
                                             : std::is_same_v<T, bool>   ? ComputeType::kBool
                                                                         : ComputeType::kInt;

@@ -1,4 +1,5 @@
-// The walk of pointwise loops over strided, broadcast and converted operands. Called by pointwise.cpp.
+// The walk of pointwise loops over strided, broadcast and converted operands. Called by
+// pointwise.cpp.
 #include "ops/kernels/pointwise_walk.h"
 
 #include <algorithm>
@@ -12,7 +13,8 @@ namespace {
 
 constexpr int64_t kBlock = 512;  // elements; scratch of all operands stays in the first cache
 constexpr size_t kMaxOperands = kMaxPointwiseInputs + 1;
-// Rows at least this long are walked one at a time, so that operands that are dense in a row need no gathering.
+// Rows at least this long are walked one at a time, so that operands that are dense in a row need
+// no gathering.
 constexpr int64_t kLongRow = 128;
 
 enum class Access : uint8_t {
@@ -31,8 +33,8 @@ struct Plan {
     DType middle;
     bool is_plain;  // no conversion
   };
-  SmallVector<Item, kMaxOperands> items;  // 0 is the result
-  Dims sizes;                             // merged, outermost first, at least one
+  SmallVector<Item, kMaxOperands> items;   // 0 is the result
+  Dims sizes;                              // merged, outermost first, at least one
   std::array<Dims, kMaxOperands> strides;  // of strided operands, in elements
   bool is_flat = true;                     // no operand is strided
   int64_t numel = 1;
@@ -61,7 +63,8 @@ Dims aligned_strides(const WalkOperand& o, DimsView shape) {
 }
 
 bool is_single(const WalkOperand& o) {
-  return !o.sizes || std::all_of(o.sizes->begin(), o.sizes->end(), [](int64_t s) { return s == 1; });
+  return !o.sizes ||
+         std::all_of(o.sizes->begin(), o.sizes->end(), [](int64_t s) { return s == 1; });
 }
 
 Plan make_plan(const WalkOperand& out, std::span<const WalkOperand> in) {
@@ -88,7 +91,9 @@ Plan make_plan(const WalkOperand& out, std::span<const WalkOperand> in) {
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] != 1) order.push_back(static_cast<int>(i));
   for (size_t i = 1; i < order.size(); ++i)
-    for (size_t j = i; j > 0 && given[0][static_cast<size_t>(order[j])] > given[0][static_cast<size_t>(order[j - 1])]; --j)
+    for (size_t j = i; j > 0 && given[0][static_cast<size_t>(order[j])] >
+                                    given[0][static_cast<size_t>(order[j - 1])];
+         --j)
       std::swap(order[j], order[j - 1]);
   const auto strided = [&](size_t k) { return plan.items[k].access == Access::kStrided; };
   for (int dim : order) {
@@ -114,8 +119,10 @@ Plan make_plan(const WalkOperand& out, std::span<const WalkOperand> in) {
   const Dims dense = contiguous_strides(plan.sizes);
   for (size_t k = 0; k < count; ++k)
     if (strided(k)) {
-      if (plan.strides[k] == dense) plan.items[k].access = Access::kDense;
-      else plan.is_flat = false;
+      if (plan.strides[k] == dense)
+        plan.items[k].access = Access::kDense;
+      else
+        plan.is_flat = false;
     }
   return plan;
 }
@@ -123,7 +130,8 @@ Plan make_plan(const WalkOperand& out, std::span<const WalkOperand> in) {
 // The loop over one piece [begin, end) of the walk.
 class Piece {
  public:
-  Piece(const Plan& plan, BlockFn loop, char* scratch) : plan_(plan), loop_(loop), scratch_(scratch) {
+  Piece(const Plan& plan, BlockFn loop, char* scratch)
+      : plan_(plan), loop_(loop), scratch_(scratch) {
     const size_t count = plan.items.size();
     for (size_t k = 1; k < count; ++k)
       if (plan.items[k].access == Access::kSingle) {
@@ -176,9 +184,12 @@ class Piece {
     for (size_t k = 1; k < plan_.items.size(); ++k) {
       const Plan::Item& item = plan_.items[k];
       char* from = item.base + at * item.stored_bytes;
-      if (item.access == Access::kSingle) in[k - 1] = block(k);
-      else if (item.is_plain) in[k - 1] = from;
-      else convert(k, block(k), from, 1, n), in[k - 1] = block(k);
+      if (item.access == Access::kSingle)
+        in[k - 1] = block(k);
+      else if (item.is_plain)
+        in[k - 1] = from;
+      else
+        convert(k, block(k), from, 1, n), in[k - 1] = block(k);
     }
     const Plan::Item& out = plan_.items[0];
     char* to = out.base + at * out.stored_bytes;
@@ -197,25 +208,32 @@ class Piece {
       in[k - 1] = block(k);
       if (item.access == Access::kDense) {
         char* from = item.base + at * item.stored_bytes;
-        if (item.is_plain) in[k - 1] = from;
-        else convert(k, block(k), from, 1, n);
+        if (item.is_plain)
+          in[k - 1] = from;
+        else
+          convert(k, block(k), from, 1, n);
       } else if (item.access == Access::kStrided) {
         if (is_in_row && item.is_plain && plan_.strides[k].back() == 1)
           in[k - 1] = item.base + offset_[k] * item.stored_bytes;
-        else gathered.push_back(static_cast<int>(k));
+        else
+          gathered.push_back(static_cast<int>(k));
       }
     }
     const Plan::Item& out = plan_.items[0];
-    const bool is_out_direct = out.is_plain && (out.access == Access::kDense || (is_in_row && plan_.strides[0].back() == 1));
-    char* to = out.access == Access::kDense ? out.base + at * out.stored_bytes : out.base + offset_[0] * out.stored_bytes;
-    // The walk moves on as it gathers; the result's places of a scattered block are walked afterwards.
+    const bool is_out_direct = out.is_plain && (out.access == Access::kDense ||
+                                                (is_in_row && plan_.strides[0].back() == 1));
+    char* to = out.access == Access::kDense ? out.base + at * out.stored_bytes
+                                            : out.base + offset_[0] * out.stored_bytes;
+    // The walk moves on as it gathers; the result's places of a scattered block are walked
+    // afterwards.
     const Dims index = index_;
     const auto offsets = offset_;
     for_stretches(n, [&](int64_t done, int64_t length) {
       for (int k : gathered) {
         const auto u = static_cast<size_t>(k);
         convert(u, block(u) + done * plan_.items[u].loop_bytes,
-                plan_.items[u].base + offset_[u] * plan_.items[u].stored_bytes, plan_.strides[u].back(), length);
+                plan_.items[u].base + offset_[u] * plan_.items[u].stored_bytes,
+                plan_.strides[u].back(), length);
       }
     });
     loop_(n, is_out_direct ? to : block(0), in);
@@ -224,7 +242,8 @@ class Piece {
     index_ = index;
     offset_ = offsets;
     for_stretches(n, [&](int64_t done, int64_t length) {
-      store(out.base + offset_[0] * out.stored_bytes, plan_.strides[0].back(), block(0) + done * out.loop_bytes, length);
+      store(out.base + offset_[0] * out.stored_bytes, plan_.strides[0].back(),
+            block(0) + done * out.loop_bytes, length);
     });
   }
 
@@ -264,7 +283,8 @@ class Piece {
       index_[d] = at % plan_.sizes[d];
       at /= plan_.sizes[d];
       for (size_t k = 0; k < plan_.items.size(); ++k)
-        if (plan_.items[k].access == Access::kStrided) offset_[k] += index_[d] * plan_.strides[k][d];
+        if (plan_.items[k].access == Access::kStrided)
+          offset_[k] += index_[d] * plan_.strides[k][d];
     }
   }
 

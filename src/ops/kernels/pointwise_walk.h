@@ -1,5 +1,6 @@
-// How a pointwise loop walks its operands: blocks of elements that fit the first cache, taken straight from memory
-// where an operand lies as the result does, else gathered and converted into scratch. Called by pointwise.cpp.
+// How a pointwise loop walks its operands: blocks of elements that fit the first cache, taken
+// straight from memory where an operand lies as the result does, else gathered and converted into
+// scratch. Called by pointwise.cpp.
 #pragma once
 
 #include "ops/kernels/pointwise.h"
@@ -17,7 +18,8 @@ struct WalkOperand {
   const Dims* strides = nullptr;
 };
 
-// out[...] = loop(in[...]...) over out's shape, to which the inputs broadcast; in parallel from `grain` elements on.
+// out[...] = loop(in[...]...) over out's shape, to which the inputs broadcast; in parallel from
+// `grain` elements on.
 void walk(BlockFn loop, const WalkOperand& out, std::span<const WalkOperand> in, int64_t grain);
 
 }  // namespace prong

@@ -1,4 +1,5 @@
-// Dims of reductions, and the view of a tensor that the folding loops take. Called through reduce.h.
+// Dims of reductions, and the view of a tensor that the folding loops take. Called through
+// reduce.h.
 #include "ops/kernels/reduce.h"
 
 namespace prong {
@@ -7,8 +8,10 @@ ReducedDims reduced_dims(const IValue& dim, int64_t rank) {
   ReducedDims r;
   r.is_reduced.resize(static_cast<size_t>(rank), false);
   Dims given;
-  if (dim.is_int()) given.push_back(dim.to_int());
-  else if (!dim.is_none()) given = dim.to_dims();
+  if (dim.is_int())
+    given.push_back(dim.to_int());
+  else if (!dim.is_none())
+    given = dim.to_dims();
   if (given.empty()) {
     for (bool& flag : r.is_reduced) flag = true;
     r.all = true;
@@ -17,7 +20,8 @@ ReducedDims reduced_dims(const IValue& dim, int64_t rank) {
   for (int64_t d : given) {
     const auto i = static_cast<size_t>(wrap_dim(d, rank));
     if (rank == 0) continue;
-    PRONG_CHECK(!r.is_reduced[i], kRuntime, "dim ", i, " appears multiple times in the list of dims");
+    PRONG_CHECK(!r.is_reduced[i], kRuntime, "dim ", i,
+                " appears multiple times in the list of dims");
     r.is_reduced[i] = true;
   }
   r.all = std::all_of(r.is_reduced.begin(), r.is_reduced.end(), [](bool b) { return b; });
@@ -27,8 +31,10 @@ ReducedDims reduced_dims(const IValue& dim, int64_t rank) {
 Dims reduced_sizes(DimsView sizes, const ReducedDims& dims, bool keepdim) {
   Dims out;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (!dims.is_reduced[i]) out.push_back(sizes[i]);
-    else if (keepdim) out.push_back(1);
+    if (!dims.is_reduced[i])
+      out.push_back(sizes[i]);
+    else if (keepdim)
+      out.push_back(1);
   }
   return out;
 }
@@ -42,7 +48,8 @@ ReduceView reduce_view(const Tensor& x, const ReducedDims& dims, DType dtype) {
     (dims.is_reduced[i] ? reduced : kept).push_back(static_cast<int>(i));
   }
   ReduceView v;
-  // In place where the reduced dims stand together in a contiguous tensor: [kept..., reduced..., kept...].
+  // In place where the reduced dims stand together in a contiguous tensor: [kept..., reduced...,
+  // kept...].
   bool is_together = true;
   for (size_t i = 1; i < reduced.size(); ++i) {
     for (int between = reduced[i - 1] + 1; between < reduced[i]; ++between)
@@ -52,8 +59,10 @@ ReduceView reduce_view(const Tensor& x, const ReducedDims& dims, DType dtype) {
     const int first = reduced.empty() ? static_cast<int>(x.rank()) : reduced.front();
     for (int d : order) {
       const int64_t size = x.sizes()[static_cast<size_t>(d)];
-      if (dims.is_reduced[static_cast<size_t>(d)]) v.length *= size;
-      else (d < first ? v.outer : v.inner) *= size;
+      if (dims.is_reduced[static_cast<size_t>(d)])
+        v.length *= size;
+      else
+        (d < first ? v.outer : v.inner) *= size;
     }
   }
   // A few long columns are better turned into rows.

@@ -20,16 +20,20 @@ struct LargestFold {
   PRONG_INLINE T combine(T a, T b) const { return math::larger(a, b); }
   template <class U>
   static constexpr U lowest() {
-    if constexpr (std::is_floating_point_v<U>) return -std::numeric_limits<U>::infinity();
-    else return std::numeric_limits<U>::min();
+    if constexpr (std::is_floating_point_v<U>)
+      return -std::numeric_limits<U>::infinity();
+    else
+      return std::numeric_limits<U>::min();
   }
 };
 template <class T>
 struct SmallestFold {
   using Acc = T;
   PRONG_INLINE T identity() const {
-    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::max();
+    if constexpr (std::is_floating_point_v<T>)
+      return std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::max();
   }
   PRONG_INLINE T lift(T x) const { return x; }
   PRONG_INLINE T combine(T a, T b) const { return math::smaller(a, b); }
@@ -81,8 +85,10 @@ struct SoftmaxColumns {
     for (int64_t r = 0; r < n; ++r)
       for (int64_t c = 0; c < width; ++c) {
         T& y = out[r * stride + c];
-        if constexpr (kIsLog) y = x[r * stride + c] - top[c] - sum[c];
-        else y = y / sum[c];
+        if constexpr (kIsLog)
+          y = x[r * stride + c] - top[c] - sum[c];
+        else
+          y = y / sum[c];
       }
   }
 };
@@ -91,9 +97,9 @@ template <class T, bool kIsLog>
 void softmax(const ReduceView& v, T* out) {
   const T* x = static_cast<const T*>(v.data.raw());
   if (v.inner == 1) {
-    parallel_for(0, v.outer, std::max<int64_t>(1, kWork / std::max<int64_t>(1, v.length)), [&](int64_t b, int64_t e) {
-      run_simd<SoftmaxRows<T, kIsLog>>(x, out, v.length, b, e);
-    });
+    parallel_for(
+        0, v.outer, std::max<int64_t>(1, kWork / std::max<int64_t>(1, v.length)),
+        [&](int64_t b, int64_t e) { run_simd<SoftmaxRows<T, kIsLog>>(x, out, v.length, b, e); });
     return;
   }
   const int64_t strips = (v.inner + kStrip - 1) / kStrip;
@@ -114,7 +120,8 @@ PRONG_INLINE int64_t find_first(const T* x, int64_t n, T value) {
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
     int found = 0;
-    for (int64_t j = 0; j < 64; ++j) found |= (x[i + j] == value) | ((x[i + j] != x[i + j]) & is_nan);
+    for (int64_t j = 0; j < 64; ++j)
+      found |= (x[i + j] == value) | ((x[i + j] != x[i + j]) & is_nan);
     if (found) break;
   }
   while (i < n && !(x[i] == value || (is_nan && x[i] != x[i]))) ++i;
@@ -123,7 +130,8 @@ PRONG_INLINE int64_t find_first(const T* x, int64_t n, T value) {
 
 template <class T, class Fold>
 struct ExtremeRows {
-  static PRONG_INLINE void run(const T* x, int64_t n, int64_t begin, int64_t end, T* values, int64_t* places) {
+  static PRONG_INLINE void run(const T* x, int64_t n, int64_t begin, int64_t end, T* values,
+                               int64_t* places) {
     for (int64_t r = begin; r < end; ++r) {
       values[r] = fold_row(Fold{}, x + r * n, n);
       places[r] = find_first(x + r * n, n, values[r]);
@@ -133,13 +141,15 @@ struct ExtremeRows {
 
 template <class T, class Fold>
 struct ExtremeColumns {
-  static PRONG_INLINE void run(const T* x, int64_t n, int64_t stride, int64_t width, T* values, int64_t* places) {
+  static PRONG_INLINE void run(const T* x, int64_t n, int64_t stride, int64_t width, T* values,
+                               int64_t* places) {
     for (int64_t c = 0; c < width; ++c) values[c] = x[c], places[c] = 0;
     for (int64_t r = 1; r < n; ++r)
       for (int64_t c = 0; c < width; ++c) {
         const T candidate = x[r * stride + c], best = values[c];
         // Only a strictly better one, or the first NaN, moves the place.
-        const bool wins = std::is_same_v<Fold, LargestFold<T>> ? candidate > best : candidate < best;
+        const bool wins =
+            std::is_same_v<Fold, LargestFold<T>> ? candidate > best : candidate < best;
         const bool moves = wins | ((candidate != candidate) & (best == best));
         const bool stays_nan = best != best;
         values[c] = moves & !stays_nan ? candidate : best;
@@ -152,9 +162,10 @@ template <class T, class Fold>
 void extremes(const ReduceView& v, T* values, int64_t* places) {
   const T* x = static_cast<const T*>(v.data.raw());
   if (v.inner == 1) {
-    parallel_for(0, v.outer, std::max<int64_t>(1, kWork / std::max<int64_t>(1, v.length)), [&](int64_t b, int64_t e) {
-      run_simd<ExtremeRows<T, Fold>>(x, v.length, b, e, values, places);
-    });
+    parallel_for(0, v.outer, std::max<int64_t>(1, kWork / std::max<int64_t>(1, v.length)),
+                 [&](int64_t b, int64_t e) {
+                   run_simd<ExtremeRows<T, Fold>>(x, v.length, b, e, values, places);
+                 });
     return;
   }
   const int64_t strips = (v.inner + kStrip - 1) / kStrip;
@@ -162,8 +173,9 @@ void extremes(const ReduceView& v, T* values, int64_t* places) {
   parallel_for(0, v.outer * strips, std::max<int64_t>(1, kWork / work), [&](int64_t b, int64_t e) {
     for (int64_t s = b; s < e; ++s) {
       const int64_t o = s / strips, c = s % strips * kStrip;
-      run_simd<ExtremeColumns<T, Fold>>(x + o * v.length * v.inner + c, v.length, v.inner, std::min(kStrip, v.inner - c),
-                                        values + o * v.inner + c, places + o * v.inner + c);
+      run_simd<ExtremeColumns<T, Fold>>(x + o * v.length * v.inner + c, v.length, v.inner,
+                                        std::min(kStrip, v.inner - c), values + o * v.inner + c,
+                                        places + o * v.inner + c);
     }
   });
 }
@@ -187,20 +199,26 @@ Tensor softmax_along(const Tensor& x, int64_t dim, bool is_log) {
   const Tensor out = Tensor::empty(x.sizes(), compute);
   if (x.numel() == 0) return out.to(x.dtype());
   if (compute == DType::kFloat64) {
-    is_log ? softmax<double, true>(v, out.data<double>()) : softmax<double, false>(v, out.data<double>());
+    is_log ? softmax<double, true>(v, out.data<double>())
+           : softmax<double, false>(v, out.data<double>());
   } else {
-    is_log ? softmax<float, true>(v, out.data<float>()) : softmax<float, false>(v, out.data<float>());
+    is_log ? softmax<float, true>(v, out.data<float>())
+           : softmax<float, false>(v, out.data<float>());
   }
   return out.to(x.dtype());
 }
 
-std::tuple<Tensor, Tensor> extreme_along(const ReduceView& v, DimsView sizes, DType dtype, bool is_largest) {
-  const Tensor values = Tensor::empty(sizes, v.data.dtype()), places = Tensor::empty(sizes, DType::kInt64);
+std::tuple<Tensor, Tensor> extreme_along(const ReduceView& v, DimsView sizes, DType dtype,
+                                         bool is_largest) {
+  const Tensor values = Tensor::empty(sizes, v.data.dtype()),
+               places = Tensor::empty(sizes, DType::kInt64);
   if (values.numel() > 0)
     visit_reduced(v.data.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (is_largest) extremes<T, LargestFold<T>>(v, values.data<T>(), places.data<int64_t>());
-      else extremes<T, SmallestFold<T>>(v, values.data<T>(), places.data<int64_t>());
+      if (is_largest)
+        extremes<T, LargestFold<T>>(v, values.data<T>(), places.data<int64_t>());
+      else
+        extremes<T, SmallestFold<T>>(v, values.data<T>(), places.data<int64_t>());
     });
   return {values.to(dtype), places};
 }

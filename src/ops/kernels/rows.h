@@ -8,13 +8,16 @@
 
 namespace prong {
 
-// x as [outer, length, inner] around dim, contiguous and of `dtype`; a zero-dim tensor is one row of one element.
+// x as [outer, length, inner] around dim, contiguous and of `dtype`; a zero-dim tensor is one row
+// of one element.
 ReduceView view_along(const Tensor& x, int64_t dim, DType dtype);
 
 // softmax, or its logarithm, along dim; computed in float for 16-bit dtypes.
 Tensor softmax_along(const Tensor& x, int64_t dim, bool is_log);
 
-// The largest (or smallest) along dim and where it first is; a NaN wins. Both have the sizes of x without dim.
-std::tuple<Tensor, Tensor> extreme_along(const ReduceView& v, DimsView sizes, DType dtype, bool is_largest);
+// The largest (or smallest) along dim and where it first is; a NaN wins. Both have the sizes of x
+// without dim.
+std::tuple<Tensor, Tensor> extreme_along(const ReduceView& v, DimsView sizes, DType dtype,
+                                         bool is_largest);
 
 }  // namespace prong

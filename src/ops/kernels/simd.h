@@ -1,5 +1,5 @@
-// run_simd<Body>(arguments...): Body::run compiled for both machine levels, and the one of this CPU called.
-// Used by kernels whose loops the compiler makes SIMD of. Both levels give the same bits.
+// run_simd<Body>(arguments...): Body::run compiled for both machine levels, and the one of this CPU
+// called. Used by kernels whose loops the compiler makes SIMD of. Both levels give the same bits.
 #pragma once
 
 #include "ops/kernels/pointwise.h"
@@ -12,7 +12,9 @@ template <class Body, class... A>
 struct SimdLevels {
   __attribute__((optimize("O3"), flatten)) static void baseline(A... a) { Body::run(a...); }
 #if defined(__x86_64__)
-  __attribute__((target("arch=x86-64-v4,prefer-vector-width=512"), optimize("O3"), flatten)) static void wide(A... a) {
+  __attribute__((target("arch=x86-64-v4,prefer-vector-width=512"), optimize("O3"),
+                 flatten)) static void
+  wide(A... a) {
     Body::run(a...);
   }
 #else
@@ -25,8 +27,10 @@ struct SimdLevels {
 template <class Body, class... A>
 void run_simd(A... a) {
   using Levels = detail::SimdLevels<Body, A...>;
-  if (simd_level() == 1) Levels::wide(a...);
-  else Levels::baseline(a...);
+  if (simd_level() == 1)
+    Levels::wide(a...);
+  else
+    Levels::baseline(a...);
 }
 
 }  // namespace prong

@@ -1,5 +1,5 @@
-// Ordering along a dim: every element becomes an unsigned key in whose order NaN is the largest, paired with its place.
-// Called by defs/sort.cpp.
+// Ordering along a dim: every element becomes an unsigned key in whose order NaN is the largest,
+// paired with its place. Called by defs/sort.cpp.
 #pragma once
 
 #include <algorithm>
@@ -37,30 +37,37 @@ template <class T>
 struct Placed {
   SortKey<T> key;
   int64_t place;
-  friend bool operator<(const Placed& a, const Placed& b) { return a.key != b.key ? a.key < b.key : a.place < b.place; }
+  friend bool operator<(const Placed& a, const Placed& b) {
+    return a.key != b.key ? a.key < b.key : a.place < b.place;
+  }
 };
 template <class T>
-  requires(sizeof(T) <= 4)
-struct Placed<T> {
+requires(sizeof(T) <= 4) struct Placed<T> {
   uint64_t packed;
   Placed() = default;
-  Placed(uint32_t key, int64_t place) : packed(uint64_t{key} << 32 | static_cast<uint64_t>(place)) {}
+  Placed(uint32_t key, int64_t place)
+      : packed(uint64_t{key} << 32 | static_cast<uint64_t>(place)) {}
   friend bool operator<(const Placed& a, const Placed& b) { return a.packed < b.packed; }
 };
 template <class T>
 int64_t place_of(const Placed<T>& p) {
-  if constexpr (sizeof(T) <= 4) return static_cast<int64_t>(p.packed & 0xffffffffu);
-  else return p.place;
+  if constexpr (sizeof(T) <= 4)
+    return static_cast<int64_t>(p.packed & 0xffffffffu);
+  else
+    return p.place;
 }
 template <class T>
 SortKey<T> key_of(const Placed<T>& p) {
-  if constexpr (sizeof(T) <= 4) return static_cast<uint32_t>(p.packed >> 32);
-  else return p.key;
+  if constexpr (sizeof(T) <= 4)
+    return static_cast<uint32_t>(p.packed >> 32);
+  else
+    return p.key;
 }
 
 // The elements of a row (n, `stride` apart) with their places; `is_reversed` turns the order round.
 template <class T>
-void place_row(const T* x, int64_t n, int64_t stride, bool is_reversed, std::vector<Placed<T>>& out) {
+void place_row(const T* x, int64_t n, int64_t stride, bool is_reversed,
+               std::vector<Placed<T>>& out) {
   out.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     const SortKey<T> key = sort_key(x[i * stride]);
@@ -78,7 +85,8 @@ void sort_placed(std::vector<Placed<T>>& row, std::vector<Placed<T>>& spare) {
       for (int shift = 32; shift < 64; shift += 8) {
         size_t counts[257] = {};
         for (const Placed<T>& p : row) ++counts[(p.packed >> shift & 255) + 1];
-        if (std::any_of(counts + 1, counts + 257, [&](size_t c) { return c == row.size(); })) continue;
+        if (std::any_of(counts + 1, counts + 257, [&](size_t c) { return c == row.size(); }))
+          continue;
         for (int i = 0; i < 256; ++i) counts[i + 1] += counts[i];
         for (const Placed<T>& p : row) spare[counts[p.packed >> shift & 255]++] = p;
         row.swap(spare);

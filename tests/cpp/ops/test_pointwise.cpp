@@ -1,11 +1,11 @@
-// Pointwise ops: one body gives the same bits in both machine levels' loops and as an expression; promotion, strides,
-// in-place rules.
+// Pointwise ops: one body gives the same bits in both machine levels' loops and as an expression;
+// promotion, strides, in-place rules.
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cstring>
-#include <cmath>
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
 #include <functional>
 #include <random>
 
@@ -52,7 +52,8 @@ std::vector<float> all_kinds(int64_t stride) {
   std::vector<float> v;
   for (uint64_t bits = 0; bits < (1ull << 32); bits += static_cast<uint64_t>(stride))
     v.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-  for (float x : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0.5f, 2.0f, 1e-45f, 88.7f, -103.9f, 1e-38f})
+  for (float x : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0.5f, 2.0f, 1e-45f, 88.7f,
+                  -103.9f, 1e-38f})
     v.push_back(x);
   while (v.size() % 64) v.push_back(1.5f);
   return v;
@@ -87,16 +88,18 @@ TEST(Pointwise, LevelsAndExpressionAgreeBitForBit) {
       if (has_wide) {
         v.loops[1][0](n, wide.data(), in);
         for (size_t i = 0; i < x.size(); ++i) {
-          const bool same = is_bool ? reinterpret_cast<char*>(narrow.data())[i] == reinterpret_cast<char*>(wide.data())[i]
+          const bool same = is_bool ? reinterpret_cast<char*>(narrow.data())[i] ==
+                                          reinterpret_cast<char*>(wide.data())[i]
                                     : same_bits(narrow[i], wide[i]);
-          ASSERT_TRUE(same) << definition->name() << " of " << x[i] << ", " << y[i] << ", " << z[i] << ": " << narrow[i]
-                            << " and " << wide[i];
+          ASSERT_TRUE(same) << definition->name() << " of " << x[i] << ", " << y[i] << ", " << z[i]
+                            << ": " << narrow[i] << " and " << wide[i];
         }
       }
       std::vector<Scalar> inputs;
       for (size_t k = 0; k < arity; ++k)
-        inputs.push_back(Scalar::input(static_cast<int>(k), def.options.is_conditional && k == 0 ? DType::kBool
-                                                                                                : DType::kFloat32));
+        inputs.push_back(Scalar::input(static_cast<int>(k), def.options.is_conditional && k == 0
+                                                                ? DType::kBool
+                                                                : DType::kFloat32));
       const Scalar body = v.body(inputs);
       for (size_t i = 0; i < x.size(); i += 97) {
         ScalarValue values[] = {scalar_of(x[i]), scalar_of(y[i]), scalar_of(z[i]), scalar_of(w[i])};
@@ -104,8 +107,8 @@ TEST(Pointwise, LevelsAndExpressionAgreeBitForBit) {
         const ScalarValue got = evaluate(body, values);
         const bool same = is_bool ? got.i == reinterpret_cast<char*>(narrow.data())[i]
                                   : same_bits(static_cast<float>(got.d), narrow[i]);
-        ASSERT_TRUE(same) << definition->name() << " of " << x[i] << ", " << y[i] << ", " << z[i] << ": loop " << narrow[i]
-                          << ", expression " << got.d;
+        ASSERT_TRUE(same) << definition->name() << " of " << x[i] << ", " << y[i] << ", " << z[i]
+                          << ": loop " << narrow[i] << ", expression " << got.d;
       }
     }
   }
@@ -118,8 +121,10 @@ TEST(Pointwise, DoublesAndIntegersAgreeToo) {
   std::vector<int64_t> l;
   std::mt19937_64 random(3);
   for (int i = 0; i < 512; ++i) {
-    d.push_back(std::ldexp(static_cast<double>(static_cast<int64_t>(random())), static_cast<int>(random() % 120) - 120));
-    l.push_back(i < 256 ? static_cast<int64_t>(random() % 40) - 20 : static_cast<int64_t>(random()));
+    d.push_back(std::ldexp(static_cast<double>(static_cast<int64_t>(random())),
+                           static_cast<int>(random() % 120) - 120));
+    l.push_back(i < 256 ? static_cast<int64_t>(random() % 40) - 20
+                        : static_cast<int64_t>(random()));
   }
   d[5] = NAN, d[6] = INFINITY, d[7] = -INFINITY, d[8] = 0.0, d[9] = -0.0;
   std::vector<double> d2(d.rbegin(), d.rend()), d3 = d2;
@@ -135,29 +140,44 @@ TEST(Pointwise, DoublesAndIntegersAgreeToo) {
         const DType dtype = dtype_of(static_cast<ComputeType>(c));
         const void* in[4];
         for (size_t k = 0; k < 4; ++k)
-          in[k] = c == 1 ? static_cast<const void*>((k == 0 ? d : k == 1 ? d2 : d3).data())
-                         : static_cast<const void*>((k == 0 ? l : k == 1 ? l2 : l3).data());
+          in[k] = c == 1 ? static_cast<const void*>((k == 0   ? d
+                                                     : k == 1 ? d2
+                                                              : d3)
+                                                        .data())
+                         : static_cast<const void*>((k == 0   ? l
+                                                     : k == 1 ? l2
+                                                              : l3)
+                                                        .data());
         if (def.options.is_conditional) in[0] = bools.data();
         std::vector<int64_t> out(512), wide(512);
         v.loops[0][c](512, out.data(), in);
         if (simd_level() == 1) v.loops[1][c](512, wide.data(), in);
         std::vector<Scalar> inputs;
         for (size_t k = 0; k < v.inputs.size(); ++k)
-          inputs.push_back(Scalar::input(static_cast<int>(k), def.options.is_conditional && k == 0 ? DType::kBool : dtype));
+          inputs.push_back(Scalar::input(
+              static_cast<int>(k), def.options.is_conditional && k == 0 ? DType::kBool : dtype));
         const Scalar body = v.body(inputs);
         for (size_t i = 0; i < 512; i += 3) {
           ScalarValue values[4];
           for (size_t k = 0; k < 4; ++k)
-            values[k] = c == 1 ? ScalarValue{dtype, static_cast<const double*>(k == 0 && def.options.is_conditional ? d.data() : in[k])[i], 0}
-                               : ScalarValue{dtype, 0, static_cast<const int64_t*>(k == 0 && def.options.is_conditional ? l.data() : in[k])[i]};
+            values[k] =
+                c == 1
+                    ? ScalarValue{dtype,
+                                  static_cast<const double*>(
+                                      k == 0 && def.options.is_conditional ? d.data() : in[k])[i],
+                                  0}
+                    : ScalarValue{dtype, 0,
+                                  static_cast<const int64_t*>(
+                                      k == 0 && def.options.is_conditional ? l.data() : in[k])[i]};
           if (def.options.is_conditional) values[0] = {DType::kBool, 0, bools[i]};
           const ScalarValue got = evaluate(body, values);
           if (v.gives_bool[c]) {
             ASSERT_EQ(got.i, reinterpret_cast<char*>(out.data())[i]) << definition->name();
           } else if (c == 1) {
             const double loop = std::bit_cast<double>(out[i]);
-            ASSERT_TRUE(same_bits(got.d, loop)) << definition->name() << " of " << d[i] << ", " << d2[i] << ": loop " << loop
-                                                << ", expression " << got.d;
+            ASSERT_TRUE(same_bits(got.d, loop))
+                << definition->name() << " of " << d[i] << ", " << d2[i] << ": loop " << loop
+                << ", expression " << got.d;
             if (simd_level() == 1) {
               ASSERT_TRUE(same_bits(loop, std::bit_cast<double>(wide[i]))) << definition->name();
             }
@@ -179,7 +199,8 @@ double ulps(float got, double want) {
   if (std::isinf(w) || std::isinf(got)) return 1e9;
   int exponent;
   std::frexp(w, &exponent);
-  return std::fabs(static_cast<double>(got) - want) / std::ldexp(1.0, std::max(exponent - 24, -149));
+  return std::fabs(static_cast<double>(got) - want) /
+         std::ldexp(1.0, std::max(exponent - 24, -149));
 }
 
 TEST(Pointwise, MathIsAccurate) {
@@ -187,10 +208,12 @@ TEST(Pointwise, MathIsAccurate) {
     const char* name;
     double (*truth)(double);
     double low, high;
-  } functions[] = {{"exp", std::exp, -103, 88.7},   {"expm1", std::expm1, -103, 88.7}, {"log", std::log, -1, 1e38},
-                   {"log2", std::log2, -1, 1e38},   {"log10", std::log10, -1, 1e38},   {"log1p", std::log1p, -2, 1e38},
-                   {"tanh", std::tanh, -1e3, 1e3},  {"erf", std::erf, -1e3, 1e3},      {"sin", std::sin, -1e15, 1e15},
-                   {"cos", std::cos, -1e15, 1e15},  {"atan", std::atan, -1e38, 1e38},  {"exp2", std::exp2, -149, 128}};
+  } functions[] = {{"exp", std::exp, -103, 88.7},    {"expm1", std::expm1, -103, 88.7},
+                   {"log", std::log, -1, 1e38},      {"log2", std::log2, -1, 1e38},
+                   {"log10", std::log10, -1, 1e38},  {"log1p", std::log1p, -2, 1e38},
+                   {"tanh", std::tanh, -1e3, 1e3},   {"erf", std::erf, -1e3, 1e3},
+                   {"sin", std::sin, -1e15, 1e15},   {"cos", std::cos, -1e15, 1e15},
+                   {"atan", std::atan, -1e38, 1e38}, {"exp2", std::exp2, -149, 128}};
   const std::vector<float> x = all_kinds(30011);
   const Tensor t = make({{static_cast<int64_t>(x.size())}}, x);
   for (const auto& f : functions) {
@@ -218,8 +241,11 @@ TEST(Pointwise, PromotesAndBroadcasts) {
   const Tensor flags = ints({{2}}, {1, 0}, DType::kBool);
   EXPECT_EQ(floats_of(run("bitwise_not", {flags}).to_tensor()), (std::vector<float>{0, 1}));
   EXPECT_EQ(floats_of(run("add", {flags, flags}).to_tensor()), (std::vector<float>{1, 0}));
-  EXPECT_EQ(message_of([&] { run("add", {a, make({{3, 2}}, {1, 2, 3, 4, 5, 6})}); }),
-            "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
+  EXPECT_EQ(
+      message_of([&] {
+        run("add", {a, make({{3, 2}}, {1, 2, 3, 4, 5, 6})});
+      }),
+      "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
 }
 
 // Every layout of operands gives what contiguous ones give.
@@ -251,7 +277,8 @@ TEST(Pointwise, WalksAnyLayout) {
   Tensor whole = x.to(DType::kFloat64);
   const Tensor view = whole.as_strided({{columns, rows}}, {{1, columns}}, 0);
   run_inplace(op("add"), std::vector<IValue>{view, turned, 1});
-  for (int64_t i = 0; i < whole.numel(); ++i) ASSERT_EQ(whole.data<double>()[i], 2.0 * x.data<float>()[i]);
+  for (int64_t i = 0; i < whole.numel(); ++i)
+    ASSERT_EQ(whole.data<double>()[i], 2.0 * x.data<float>()[i]);
 }
 
 TEST(Pointwise, InPlaceChecksTypeShapeAndOverlap) {
@@ -260,27 +287,48 @@ TEST(Pointwise, InPlaceChecksTypeShapeAndOverlap) {
   run_inplace(op("add"), std::vector<IValue>{n, 1, 1});
   EXPECT_EQ(n.data<int64_t>()[3], 5);
   EXPECT_GT(n.version(), before);
-  EXPECT_EQ(message_of([&] { run_inplace(op("add"), std::vector<IValue>{n, 0.5, 1}); }),
+  EXPECT_EQ(message_of([&] {
+              run_inplace(op("add"), std::vector<IValue>{n, 0.5, 1});
+            }),
             "result type Float can't be cast to the desired output type Long");
-  EXPECT_EQ(message_of([&] { run_inplace(op("add"), std::vector<IValue>{n, ints({{2, 4}}, std::vector<int64_t>(8)), 1}); }),
-            "output with shape [4] doesn't match the broadcast shape [2, 4]");
+  EXPECT_EQ(
+      message_of([&] {
+        run_inplace(op("add"), std::vector<IValue>{n, ints({{2, 4}}, std::vector<int64_t>(8)), 1});
+      }),
+      "output with shape [4] doesn't match the broadcast shape [2, 4]");
   const Tensor shifted = n.as_strided({{3}}, {{1}}, 1), head = n.as_strided({{3}}, {{1}}, 0);
-  EXPECT_EQ(message_of([&] { run_inplace(op("add"), std::vector<IValue>{head, shifted, 1}); }),
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+  EXPECT_EQ(message_of([&] {
+              run_inplace(op("add"), std::vector<IValue>{head, shifted, 1});
+            }),
+            "unsupported operation: some elements of the input tensor and the written-to tensor "
+            "refer to a single memory "
             "location. Please clone() the tensor before performing the operation.");
   const Tensor spread = n.as_strided({{3, 4}}, {{0, 1}}, 0);
-  EXPECT_NE(message_of([&] { run_inplace(op("add"), std::vector<IValue>{spread, 1, 1}); }).find("more than one element"),
+  EXPECT_NE(message_of([&] {
+              run_inplace(op("add"), std::vector<IValue>{spread, 1, 1});
+            }).find("more than one element"),
             std::string::npos);
 }
 
 TEST(Pointwise, RefusesAsPyTorchDoes) {
   const Tensor x = make({{2}}, {1, 2}), n = ints({{2}}, {1, 0}), flags = n.to(DType::kBool);
-  EXPECT_EQ(message_of([&] { run("bitwise_and", {x, x}); }), "\"bitwise_and_cpu\" not implemented for 'Float'");
+  EXPECT_EQ(message_of([&] {
+              run("bitwise_and", {x, x});
+            }),
+            "\"bitwise_and_cpu\" not implemented for 'Float'");
   EXPECT_EQ(message_of([&] { run("floor_divide", {n, n}); }), "ZeroDivisionError");
-  EXPECT_EQ(message_of([&] { run("add", {n, n, 0.5}); }),
+  EXPECT_EQ(message_of([&] {
+              run("add", {n, n, 0.5});
+            }),
             "For integral input tensors, argument alpha must not be a floating point number.");
-  EXPECT_EQ(message_of([&] { run("pow", {n, -1}); }), "Integers to negative integer powers are not allowed.");
-  EXPECT_NE(message_of([&] { run("sub", {flags, flags}); }).find("two bool tensors is not supported"), std::string::npos);
+  EXPECT_EQ(message_of([&] {
+              run("pow", {n, -1});
+            }),
+            "Integers to negative integer powers are not allowed.");
+  EXPECT_NE(message_of([&] {
+              run("sub", {flags, flags});
+            }).find("two bool tensors is not supported"),
+            std::string::npos);
 }
 
 }  // namespace

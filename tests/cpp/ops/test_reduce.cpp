@@ -1,4 +1,5 @@
-// Reductions: right in every layout, the same bits at any number of threads, PyTorch's rules for NaN and empty tensors.
+// Reductions: right in every layout, the same bits at any number of threads, PyTorch's rules for
+// NaN and empty tensors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,10 +13,13 @@ namespace {
 
 Tensor wave(DimsView sizes, DType dtype = DType::kFloat32) {
   const Tensor t = Tensor::empty(sizes, DType::kFloat32);
-  for (int64_t i = 0; i < t.numel(); ++i) t.data<float>()[i] = std::sin(static_cast<float>(i) * 0.7f) * 3 + 0.125f;
+  for (int64_t i = 0; i < t.numel(); ++i)
+    t.data<float>()[i] = std::sin(static_cast<float>(i) * 0.7f) * 3 + 0.125f;
   return t.to(dtype);
 }
-double at(const Tensor& t, int64_t i) { return t.contiguous().to(DType::kFloat64).data<double>()[i]; }
+double at(const Tensor& t, int64_t i) {
+  return t.contiguous().to(DType::kFloat64).data<double>()[i];
+}
 std::string message_of(const std::function<void()>& f) {
   try {
     f();
@@ -28,14 +32,19 @@ std::string message_of(const std::function<void()>& f) {
 // Sums over each dim of a [3, 70, 130] tensor, its views, against a plain loop.
 TEST(Reduce, SumsOverAnyDim) {
   const Tensor x = wave({{3, 70, 130}});
-  for (const Tensor& t : {x, x.as_strided({{130, 70, 3}}, {{1, 130, 9100}}, 0), x.as_strided({{3, 35, 65}}, {{9100, 260, 2}}, 1)})
+  for (const Tensor& t : {x, x.as_strided({{130, 70, 3}}, {{1, 130, 9100}}, 0),
+                          x.as_strided({{3, 35, 65}}, {{9100, 260, 2}}, 1)})
     for (int64_t dim = 0; dim < 3; ++dim) {
       const Tensor sum = call_tensor("sum", t, dim), d = t.clone();
-      const int64_t inner = dim == 2 ? 1 : dim == 1 ? d.size(2) : d.size(1) * d.size(2), length = d.size(dim);
+      const int64_t inner = dim == 2   ? 1
+                            : dim == 1 ? d.size(2)
+                                       : d.size(1) * d.size(2),
+                    length = d.size(dim);
       for (int64_t o = 0; o < d.numel() / length / inner; ++o)
         for (int64_t c = 0; c < inner; ++c) {
           double expected = 0;
-          for (int64_t i = 0; i < length; ++i) expected += static_cast<double>(d.data<float>()[(o * length + i) * inner + c]);
+          for (int64_t i = 0; i < length; ++i)
+            expected += static_cast<double>(d.data<float>()[(o * length + i) * inner + c]);
           ASSERT_NEAR(at(sum, o * inner + c), expected, 1e-4);
         }
     }
@@ -62,7 +71,8 @@ TEST(Reduce, SameBitsAtAnyNumberOfThreads) {
 TEST(Reduce, SumOfManyIsAccurate) {
   const Tensor t = Tensor::empty({{10000000}}, DType::kFloat32);
   fill(t, 0.1);
-  EXPECT_NEAR(at(call_tensor("sum", t), 0), 1000000.0149, 0.4);  // PyTorch: 999999.5625; added one by one: 1087937
+  EXPECT_NEAR(at(call_tensor("sum", t), 0), 1000000.0149,
+              0.4);  // PyTorch: 999999.5625; added one by one: 1087937
 }
 
 TEST(Reduce, ExtremesKnowNaNAndTies) {
@@ -78,14 +88,16 @@ TEST(Reduce, ExtremesKnowNaNAndTies) {
 }
 
 TEST(Reduce, DtypesAsInPyTorch) {
-  const Tensor n = wave({{6}}, DType::kInt32), flags = wave({{6}}, DType::kBool), h = wave({{6}}, DType::kFloat16);
+  const Tensor n = wave({{6}}, DType::kInt32), flags = wave({{6}}, DType::kBool),
+               h = wave({{6}}, DType::kFloat16);
   EXPECT_EQ(call_tensor("sum", n).dtype(), DType::kInt64);
   EXPECT_EQ(call_tensor("sum", flags).dtype(), DType::kInt64);
   EXPECT_EQ(call_tensor("sum", h).dtype(), DType::kFloat16);
   EXPECT_EQ(call_tensor("max", n).dtype(), DType::kInt32);
   EXPECT_EQ(call_tensor("any", n).dtype(), DType::kBool);
   EXPECT_EQ(message_of([&] { call("mean", n); }),
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Int");
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+            "complex dtype. Got: Int");
 }
 
 TEST(Reduce, EmptyTensors) {
@@ -96,9 +108,11 @@ TEST(Reduce, EmptyTensors) {
   EXPECT_EQ(call_tensor("sum", none, int64_t{0}).sizes(), (Dims{3}));
   EXPECT_EQ(at(call_tensor("all", none), 0), 1);
   EXPECT_EQ(message_of([&] { call("max", none); }),
-            "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+            "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+            "reduction dim with the 'dim' "
             "argument.");
-  EXPECT_EQ(message_of([&] { call("amax", none, int64_t{0}); }), "amax(): Expected reduction dim 0 to have non-zero size.");
+  EXPECT_EQ(message_of([&] { call("amax", none, int64_t{0}); }),
+            "amax(): Expected reduction dim 0 to have non-zero size.");
 }
 
 }  // namespace

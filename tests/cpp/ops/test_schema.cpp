@@ -11,7 +11,7 @@ TEST(Schema, PrintsAsParsed) {
            "add(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor",
            "max.dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor values, Tensor indices)",
            "sum(input: Tensor, dim: int[]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-           "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: int[2] = [0, 0]) -> Tensor",
+           "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = [1, 1], padding: int[2] = [0, 0]) -> Tensor",
            "gelu(input: Tensor, *, approximate: str = \"none\") -> Tensor",
            "norm(input: Tensor, p: float = 2.0) -> Tensor",
            "cat(tensors: Tensor[], dim: int = 0) -> Tensor",

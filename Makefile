@@ -85,7 +85,7 @@ size: build
 	@$(PY) tools/size.py --build $(BUILD)
 
 docs: build
-	@$(PY) tools/docs.py
+	@$(PY) tools/docs.py && $(PY) tools/stubs.py
 
 clean:
 	rm -rf build

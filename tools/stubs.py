@@ -100,7 +100,7 @@ def result_type(op: dict) -> str:
 def parameters(op: dict, is_method: bool, varargs: bool) -> list[str]:
     """The parameters of one overload."""
     arguments = list(op["arguments"])
-    numbers = sum(a["type"] == "Tensor" for a in arguments) >= 2
+    numbers = sum(a["type"] in ("Tensor", "Optional[Tensor]") for a in arguments) >= 2
     out, starred = [], False
     if is_method:
         names = [a["name"] for a in arguments]

@@ -1,6 +1,7 @@
 """Methods of Tensor that are Python: text, protocols, copies, pickles. The rest is ops."""
 
 import copy
+from typing import Any
 
 from prong import _core, _names
 from prong._core import Tensor
@@ -176,7 +177,7 @@ def _getattr(self, name):
     raise AttributeError(_names.missing_method(name))
 
 
-_METHODS = {
+_METHODS: dict[str, Any] = {
     "__repr__": _repr,
     "__str__": _repr,
     "__format__": _format,

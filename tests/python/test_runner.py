@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 
 import prong
-from prong import _alias
 import pytest
+from prong import _alias
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(prong.__file__).parent.parent)}
 

@@ -4,9 +4,8 @@ import importlib.util
 import os
 import sys
 
-import pytest
-
 import prong
+import pytest
 from prong import _alias
 
 

@@ -34,4 +34,5 @@ NB_MODULE(_core, m) {
   bind_script_types(m);
   bind_script(m);
   bind_script_classes(m);
+  bind_script_archive(m);
 }

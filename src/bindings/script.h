@@ -27,6 +27,7 @@ struct PyScriptObject {
 void bind_script(nanobind::module_& m);  // script.cpp: functions and what they are called with
 void bind_script_types(nanobind::module_& m);    // script_types.cpp
 void bind_script_classes(nanobind::module_& m);  // script_classes.cpp
+void bind_script_archive(nanobind::module_& m);  // script_archive.cpp
 
 // What python/prong/jit/resolve.py says of a name: a tuple whose first item is its kind; None: no
 // such name.

@@ -199,6 +199,27 @@ void bind_script_classes(nb::module_& m) {
       .def_prop_ro(
           "class_id",
           [](const PyScriptObject& o) { return reinterpret_cast<uintptr_t>(o.object->cls.get()); })
+      .def_prop_ro("script_class",
+                   [](const PyScriptObject& o) {
+                     // A class that came out of an archive has no source: its methods are there
+                     // already.
+                     Ref<script::ClassEntry> entry(script::find_class(*o.object->cls));
+                     if (!entry) {
+                       entry = make_ref<script::ClassEntry>();
+                       entry->cls = o.object->cls;
+                       script::register_class(entry);
+                     }
+                     return PyClass{std::move(entry)};
+                   })
+      .def(
+          "get_object",
+          [](const PyScriptObject& o, const std::string& name) -> std::optional<PyScriptObject> {
+            const IValue& v = o.object->slots[slot_of(o, name)];
+            auto* inner = v.is_object() ? dynamic_cast<Object*>(v.object()) : nullptr;
+            if (!inner || !inner->cls->is_module()) return std::nullopt;
+            return PyScriptObject{Ref<Object>(inner)};
+          },
+          "The module in an attribute, or None where it holds something else.")
       .def_prop_ro("class_name",
                    [](const PyScriptObject& o) { return o.object->cls->qualified_name; });
   m.def("_set_object_hooks", [](nb::object wrap, nb::object unwrap) {

@@ -5,13 +5,14 @@ import inspect as _inspect
 from prong import _names
 from prong._core import Future
 from prong.jit import frontend
-from prong.jit.archive import load, save
+from prong.jit.archive import save
 from prong.jit.classes import interface
 from prong.jit.classes import script_class as _script_class
 from prong.jit.freezing import freeze, optimize_for_inference
 from prong.jit.functions import CompilationUnit, ScriptFunction
 from prong.jit.functions import script_function as _script_function
 from prong.jit.future import _fork, _wait, fork, wait
+from prong.jit.loading import load
 from prong.jit.markers import (
     Attribute,
     Final,

@@ -1,11 +1,25 @@
-"""save and load of scripted functions and modules."""
+"""save: a scripted function or module as bytes of an archive."""
+
+import os
+
+from prong import _core
+
+
+def to_bytes(m, extra_files=None):
+    """The archive of what torch.jit.script gave."""
+    parts = getattr(m, "_saved_parts", None)
+    if parts is None:
+        raise RuntimeError(
+            f"torch.jit.save takes a scripted function or module, not a value of type '{type(m).__name__}'"
+        )
+    return _core.save_script(*parts(), dict(extra_files or {}))
 
 
 def save(m, f, _extra_files=None):
     """Writes a scripted function or module to a file or file object."""
-    raise NotImplementedError("prong has no torch.jit.save yet")
-
-
-def load(f, map_location=None, _extra_files=None):
-    """Reads what save wrote."""
-    raise NotImplementedError("prong has no torch.jit.load yet")
+    data = to_bytes(m, _extra_files)
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "wb") as file:
+            file.write(data)
+    else:
+        f.write(data)

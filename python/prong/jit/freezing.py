@@ -1,8 +1,8 @@
 """freeze: a scripted module whose attributes do not change any more."""
 
-import copy
-
-from prong.jit.modules import ScriptModule, script_module
+from prong.jit.archive import to_bytes
+from prong.jit.loading import from_bytes
+from prong.jit.modules import ScriptModule
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
@@ -13,12 +13,8 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
         )
     if mod.training:
         raise RuntimeError("Freezing needs a module in eval mode: call .eval() before freezing")
-    original = mod._original()
-    if original is None:
-        raise NotImplementedError("prong cannot freeze a loaded module yet")
     # The attributes as they are now, not as they were when the module was scripted.
-    frozen = copy.deepcopy(original)
-    return script_module(frozen.eval())._compile()
+    return from_bytes(to_bytes(mod)).eval()
 
 
 def optimize_for_inference(mod, other_methods=None):

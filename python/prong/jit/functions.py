@@ -110,6 +110,9 @@ class ScriptFunction:
     def save(self, f, **kwargs):
         save(self, f)
 
+    def _saved_parts(self):
+        return self._function, None
+
     def __repr__(self):
         return f"<torch.jit.ScriptFunction {self.name}>"
 

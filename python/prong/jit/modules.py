@@ -2,7 +2,6 @@
 buffers with the module; its methods are compiled from their source."""
 
 import ast
-import copy
 import inspect
 import types
 import typing
@@ -12,7 +11,7 @@ import prong
 from prong import _core
 from prong._core import Type
 from prong.jit import classes, markers
-from prong.jit.archive import save
+from prong.jit.archive import save, to_bytes
 from prong.jit.classes import MethodSource
 from prong.jit.functions import Graph, source_of
 from prong.jit.markers import Attribute, Handling
@@ -479,14 +478,14 @@ class ScriptModule(Module):
     def save(self, f, **kwargs):
         save(self, f)
 
+    def _saved_parts(self):
+        return None, self._object
+
     def copy(self):
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo):
-        original = self._original()
-        if original is None:
-            raise RuntimeError("a loaded module cannot be copied yet: load it again")
-        return script_module(copy.deepcopy(original, memo))
+        return from_object(_core.load_script(to_bytes(self))[1])
 
     def __reduce_ex__(self, protocol):
         raise RuntimeError("scripted modules cannot be pickled: use torch.jit.save")
@@ -538,6 +537,27 @@ def _set_training(self, mode):
 
 
 ScriptModule.training = property(_training, _set_training)
+
+
+def from_object(handle):
+    """The ScriptModule of an object that came out of an archive."""
+    children, parameters, buffers = {}, {}, {}
+    script_class = handle.script_class
+    for name, kind, is_parameter, is_buffer in script_class.attributes:
+        if kind.kind == "class":
+            child = handle.get_object(name)
+            if child is not None:
+                children[name] = from_object(child)
+        elif is_parameter or is_buffer:
+            value = handle.get(name)
+            if is_parameter and value is not None:
+                value = prong.nn.Parameter(value, requires_grad=value.requires_grad)
+                handle.set(name, value)
+            (parameters if is_parameter else buffers)[name] = value
+    self = ScriptModule._make(None, script_class, handle, children)
+    self.__dict__["_parameters"].update(parameters)
+    self.__dict__["_buffers"].update(buffers)
+    return self
 
 
 @describes(Module)

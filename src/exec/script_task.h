@@ -78,7 +78,7 @@ class ScriptTask final : public Task {
   Ref<ForkSite> site_;
   std::vector<ContextManager*> managers_;  // entered and not left; registers own them
   std::vector<std::pair<size_t, Ref<RefCounted>>> kept_;  // programs of methods, by depth of frames
-  bool is_off_thread_ = false;
+  bool is_off_thread_ = true;
 };
 
 }  // namespace prong::exec

@@ -125,12 +125,20 @@ int slot_bool(PyObject* self) {
   });
 }
 
+// int(t) and float(t).
+Tensor one_element(PyObject* self) {
+  const Tensor t = tensor_of(self);
+  PRONG_CHECK(t.numel() == 1, kValue,
+              "only one element tensors can be converted to Python scalars");
+  return t;
+}
+
 PyObject* slot_float(PyObject* self) {
-  return guarded([&] { return PyFloat_FromDouble(tensor_of(self).item_double()); });
+  return guarded([&] { return PyFloat_FromDouble(one_element(self).item_double()); });
 }
 PyObject* slot_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    const Tensor t = tensor_of(self);
+    const Tensor t = one_element(self);
     if (is_floating(t.dtype())) return PyLong_FromDouble(t.item_double());
     return PyLong_FromLongLong(t.item_int());
   });

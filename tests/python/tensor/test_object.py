@@ -120,6 +120,9 @@ def test_numbers_from_tensors():
         bool(torch.ones(2))
     with pytest.raises(RuntimeError, match="no values is ambiguous"):
         bool(torch.ones(0))
+    for convert in (int, float):
+        with pytest.raises(ValueError, match="only one element tensors"):
+            convert(torch.ones(2))
     with pytest.raises(TypeError, match="converted to an index"):
         [1, 2][torch.tensor(1.0)]
     with pytest.raises(

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/block_cache.h"
 #include "base/ref.h"
 #include "runtime/spin_lock.h"
 
@@ -24,7 +25,7 @@ void reset_peak_memory();
 void empty_memory_cache();
 
 // A block of memory and its version (bumped by each in-place write through any view).
-class Storage : public RefCounted {
+class Storage : public RefCounted, public Cached {
  public:
   explicit Storage(size_t bytes);  // owned, uninitialised
   // Borrowed memory (NumPy, DLPack, mapped file): deleter(context) runs when the last view is gone.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/block_cache.h"
 #include "base/ref.h"
 #include "base/small_vector.h"
 #include "tensor/dtype.h"
@@ -24,7 +25,7 @@ struct TensorMeta {
   friend bool operator==(const TensorMeta& a, const TensorMeta& b) = default;
 };
 
-struct TensorImpl final : RefCounted {
+struct TensorImpl final : RefCounted, Cached {
   Ref<Storage> storage;
   int64_t offset = 0;  // elements from the start of the storage
   Dims sizes, strides;  // strides in elements

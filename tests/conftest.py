@@ -7,7 +7,10 @@ PRONG_REQUIRE_TORCH=1, as in .ci/run, its absence is an error.
 
 import importlib.util
 import os
+import random
+import sys
 
+import numpy as np
 import pytest
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -27,3 +30,13 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         items[:] = [item for item in items if not item.get_closest_marker("needs_torch")]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_each_time():
+    """A test that draws numbers draws the same ones in each run."""
+    random.seed(0)
+    np.random.seed(0)
+    for name in ("prong", "torch"):
+        if name in sys.modules:
+            sys.modules[name].manual_seed(0)

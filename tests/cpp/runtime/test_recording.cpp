@@ -64,11 +64,15 @@ TEST(Recording, EachTaskOfATreeOnce) {
 
 TEST(Recording, ABlockedThreadIsASpan) {
   auto gate = make_ref<IntFuture>();
+  std::atomic<bool> is_waiting{false};
   profile::start();
-  std::thread opener([gate] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  std::thread opener([gate, &is_waiting] {
+    // From the flag to the wait is a step; a loaded machine may take its time over it.
+    while (!is_waiting) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
     gate->set_value(1);
   });
+  is_waiting = true;
   gate->wait();
   Session session = profile::stop();
   opener.join();

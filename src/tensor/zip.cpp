@@ -41,7 +41,7 @@ uint32_t checksum(std::string_view data) {
 }
 
 void put(std::string& out, uint64_t value, int bytes) {
-  for (int k = 0; k < bytes; ++k) out += static_cast<char>(value >> (8 * k) & 0xff);
+  for (int k = 0; k < bytes; ++k, value >>= 8) out += static_cast<char>(value & 0xff);
 }
 uint32_t get(std::string_view bytes, size_t at, size_t count) {
   PRONG_CHECK(at + count <= bytes.size(), kRuntime, "zip archive: it ends too early");

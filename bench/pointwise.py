@@ -1,11 +1,13 @@
-"""How fast are pointwise ops, reductions and sorts of a million elements? Each against PyTorch, on the same number of threads."""
+"""How fast are pointwise ops, reductions and sorts of a million elements?
+
+Each against PyTorch, on the same number of threads.
+"""
 
 import argparse
 
+import prong
 import torch
 from measure import interleave, report
-
-import prong
 
 POINTWISE = "add mul div maximum lt pow atan2 fmod exp log tanh sigmoid erf sin relu abs".split()
 BINARY = {"add", "mul", "div", "maximum", "lt", "pow", "atan2", "fmod"}

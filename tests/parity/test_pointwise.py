@@ -2,11 +2,9 @@
 
 import itertools
 
+import prong
 import pytest
 import torch
-
-
-import prong
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
 INTS = DTYPES[1:6]
@@ -31,8 +29,30 @@ ACTIVATIONS = (
     "tanhshrink softshrink hardshrink"
 ).split()
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.0, -7.0, 1e-40, -1e-40, 1e30, -1e30, 88.9, -88.9, 104.0,
-           float("inf"), float("-inf"), float("nan")]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1.5,
+    -1.5,
+    2.5,
+    -2.5,
+    3.0,
+    -7.0,
+    1e-40,
+    -1e-40,
+    1e30,
+    -1e30,
+    88.9,
+    -88.9,
+    104.0,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+]
 
 
 def numbers(dtype, seed=0, shape=None):
@@ -51,13 +71,21 @@ def numbers(dtype, seed=0, shape=None):
 
 
 def ours(t):
-    return prong.tensor(t.tolist(), dtype=getattr(prong, str(t.dtype)[6:])) if t.dtype == torch.bfloat16 else prong.from_numpy(t.numpy())
+    return (
+        prong.tensor(t.tolist(), dtype=getattr(prong, str(t.dtype)[6:]))
+        if t.dtype == torch.bfloat16
+        else prong.from_numpy(t.numpy())
+    )
 
 
 def theirs(t):
     if not isinstance(t, prong.Tensor):
         return t
-    return torch.tensor(t.float().tolist()).to(torch.bfloat16) if t.dtype == prong.bfloat16 else torch.from_numpy(t.numpy().copy())
+    return (
+        torch.tensor(t.float().tolist()).to(torch.bfloat16)
+        if t.dtype == prong.bfloat16
+        else torch.from_numpy(t.numpy().copy())
+    )
 
 
 def check(name, *args, tolerance=0.0, module="", **kwargs):
@@ -83,16 +111,31 @@ def check(name, *args, tolerance=0.0, module="", **kwargs):
     if not want.dtype.is_floating_point:
         assert torch.equal(back, want)
         return
-    eps = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 3e-7, torch.float64: 1e-15}[want.dtype]
+    eps = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 3e-7, torch.float64: 1e-15}[
+        want.dtype
+    ]
     a, b = back.double(), want.double()
     if tolerance == 0:
         same = (a == b) & (a.signbit() == b.signbit()) | (a.isnan() & b.isnan())
     else:
         tiny = torch.finfo(want.dtype).tiny
-        same = (a == b) | (a.isnan() & b.isnan()) | ((a - b).abs() <= tolerance * eps * b.abs() + tiny)
+        same = (
+            (a == b) | (a.isnan() & b.isnan()) | ((a - b).abs() <= tolerance * eps * b.abs() + tiny)
+        )
     wrong = (~same).nonzero().flatten().tolist()
-    assert not wrong, [(tuple(x.flatten()[i].item() if isinstance(x, torch.Tensor) and x.numel() == same.numel() else x for x in args),
-                        a.flatten()[i].item(), b.flatten()[i].item()) for i in wrong[:5]]
+    assert not wrong, [
+        (
+            tuple(
+                x.flatten()[i].item()
+                if isinstance(x, torch.Tensor) and x.numel() == same.numel()
+                else x
+                for x in args
+            ),
+            a.flatten()[i].item(),
+            b.flatten()[i].item(),
+        )
+        for i in wrong[:5]
+    ]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -106,7 +149,18 @@ def test_unary_is_exact(name, dtype):
 @pytest.mark.parametrize("name", MATHS_UNARY)
 def test_maths(name, dtype):
     # PyTorch's own error is up to a few units; 16-bit results round away nearly all of it.
-    loose = {"erfinv": 40, "lgamma": 40, "digamma": 60, "logit": 8, "sinc": 40, "tan": 8, "sinh": 8, "acosh": 8, "asinh": 8, "atanh": 8}
+    loose = {
+        "erfinv": 40,
+        "lgamma": 40,
+        "digamma": 60,
+        "logit": 8,
+        "sinc": 40,
+        "tan": 8,
+        "sinh": 8,
+        "acosh": 8,
+        "asinh": 8,
+        "atanh": 8,
+    }
     x = numbers(dtype)
     if name in ("sin", "cos", "sinc") and dtype in ("float32", "bfloat16"):
         x = x[~(x.abs() > 1e15)]  # the documented reach of float32
@@ -124,7 +178,9 @@ def test_binary_promotes(a, b):
         check(name, x, y, tolerance=4 if name == "pow" else 0)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64"]
+)
 @pytest.mark.parametrize("name", EXACT_BINARY)
 def test_binary_is_exact(name, dtype):
     x, y = numbers(dtype, 3), numbers(dtype, 4)
@@ -144,11 +200,19 @@ def test_binary_is_exact(name, dtype):
 @pytest.mark.parametrize("name", MATHS_BINARY)
 def test_binary_maths(name, dtype):
     # Where the result is near 0, the two sides of a sum cancel.
-    check(name, numbers(dtype, 5), numbers(dtype, 6), tolerance=40 if name.startswith("logaddexp") else 4)
+    check(
+        name,
+        numbers(dtype, 5),
+        numbers(dtype, 6),
+        tolerance=40 if name.startswith("logaddexp") else 4,
+    )
 
 
 @pytest.mark.parametrize("dtype", INTS + ["bool"])
-@pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"])
+@pytest.mark.parametrize(
+    "name",
+    ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"],
+)
 def test_bits(name, dtype):
     x, y = numbers(dtype, 7), numbers(dtype, 8)
     if "shift" in name and dtype == "bool":
@@ -175,11 +239,26 @@ def test_python_numbers(dtype, number):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations(name, dtype):
     # mish and its like cancel: PyTorch's own error in float32 is many units where the result is small.
-    loose = {"gelu": 60, "mish": 12, "tanhshrink": 1e5, "logsigmoid": 8, "softplus": 8, "silu": 8, "celu": 8, "elu": 8, "selu": 8,
-             "hardswish": 4, "hardsigmoid": 4, "leaky_relu": 1, "softshrink": 1}
+    loose = {
+        "gelu": 60,
+        "mish": 12,
+        "tanhshrink": 1e5,
+        "logsigmoid": 8,
+        "softplus": 8,
+        "silu": 8,
+        "celu": 8,
+        "elu": 8,
+        "selu": 8,
+        "hardswish": 4,
+        "hardsigmoid": 4,
+        "leaky_relu": 1,
+        "softshrink": 1,
+    }
     x = numbers(dtype, 10)
     if name == "gelu":
-        x = x[(x > -2) & (x < 80)]  # PyTorch's loses digits further down, and makes a NaN of infinity
+        x = x[
+            (x > -2) & (x < 80)
+        ]  # PyTorch's loses digits further down, and makes a NaN of infinity
     if name in ("softsign", "tanhshrink") and "16" in dtype:
         pytest.skip("PyTorch rounds to 16 bits between its steps")
     if name == "tanhshrink":
@@ -218,7 +297,10 @@ def test_forms_with_parameters():
     check("logit", x, 0.1, tolerance=8)
 
 
-@pytest.mark.parametrize("shapes", [((), ()), ((0,), ()), ((0, 3), (3,)), ((1, 5), (4, 1)), ((2, 1, 3), (5, 1)), ((1,), (1, 1))])
+@pytest.mark.parametrize(
+    "shapes",
+    [((), ()), ((0,), ()), ((0, 3), (3,)), ((1, 5), (4, 1)), ((2, 1, 3), (5, 1)), ((1,), (1, 1))],
+)
 def test_shapes(shapes):
     a, b = (torch.randn(s) for s in shapes)
     check("add", a, b)
@@ -228,7 +310,12 @@ def test_shapes(shapes):
 def test_layouts():
     x = torch.randn(40, 30, 7)
     p = ours(x)
-    for view in [lambda t: t.transpose(0, 2), lambda t: t[::2, 1:-3], lambda t: t[:, :, 3], lambda t: t.permute(1, 2, 0)[3:]]:
+    for view in [
+        lambda t: t.transpose(0, 2),
+        lambda t: t[::2, 1:-3],
+        lambda t: t[:, :, 3],
+        lambda t: t.permute(1, 2, 0)[3:],
+    ]:
         assert_equal(view(p) * 2 + view(p), view(x) * 2 + view(x))
         assert_equal(view(p) + view(p).clone()[-1:], view(x) + view(x).clone()[-1:])
     q, y = p.clone(), x.clone()
@@ -244,32 +331,35 @@ def assert_equal(got, want):
     assert torch.equal(theirs(got.contiguous()), want)
 
 
-@pytest.mark.parametrize("text", [
-    "T.ones(2, dtype=T.int64).add_(0.5)",
-    "T.ones(3).add_(T.ones(2, 3))",
-    "T.ones(3) + T.ones(4)",
-    "(lambda x: x[:3].add_(x[1:]))(T.arange(4.))",
-    "T.ones(1).expand(3).add_(1)",
-    "T.ones(2) & T.ones(2)",
-    "T.ones(2, dtype=T.bool) - T.ones(2, dtype=T.bool)",
-    "-T.ones(2, dtype=T.bool)",
-    "T.ones(2, dtype=T.int64) // T.zeros(2, dtype=T.int64)",
-    "T.ones(2, dtype=T.int64) % 0",
-    "T.add(T.ones(2, dtype=T.int64), 1, alpha=0.5)",
-    "T.ones(2, dtype=T.int64) ** -1",
-    "T.clamp(T.ones(2))",
-    "T.div(T.ones(2), 2, rounding_mode='up')",
-    "T.ones(2, dtype=T.int64).div_(2)",
-    "T.nn.functional.gelu(T.ones(2), approximate='some')",
-    "T.ones(2) << 1",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T.ones(2, dtype=T.int64).add_(0.5)",
+        "T.ones(3).add_(T.ones(2, 3))",
+        "T.ones(3) + T.ones(4)",
+        "(lambda x: x[:3].add_(x[1:]))(T.arange(4.))",
+        "T.ones(1).expand(3).add_(1)",
+        "T.ones(2) & T.ones(2)",
+        "T.ones(2, dtype=T.bool) - T.ones(2, dtype=T.bool)",
+        "-T.ones(2, dtype=T.bool)",
+        "T.ones(2, dtype=T.int64) // T.zeros(2, dtype=T.int64)",
+        "T.ones(2, dtype=T.int64) % 0",
+        "T.add(T.ones(2, dtype=T.int64), 1, alpha=0.5)",
+        "T.ones(2, dtype=T.int64) ** -1",
+        "T.clamp(T.ones(2))",
+        "T.div(T.ones(2), 2, rounding_mode='up')",
+        "T.ones(2, dtype=T.int64).div_(2)",
+        "T.nn.functional.gelu(T.ones(2), approximate='some')",
+        "T.ones(2) << 1",
+    ],
+)
 def test_errors(text):
     with pytest.raises(Exception) as want:
         eval(text, {"T": torch})
     with pytest.raises(Exception) as got:
         eval(text, {"T": prong})
-    assert isinstance(got.value, type(want.value).__mro__[0]) or isinstance(want.value, type(got.value)), (want.value, got.value)
+    assert isinstance(got.value, type(want.value).__mro__[0]) or isinstance(
+        want.value, type(got.value)
+    ), (want.value, got.value)
     first = str(want.value).splitlines()[0]
     assert str(got.value).splitlines()[0] == first
-
-

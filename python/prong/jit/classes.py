@@ -19,8 +19,10 @@ from prong.jit.resolve import (
 )
 from prong.jit.types import Scope, finds_classes, type_of
 
-_classes = weakref.WeakKeyDictionary()  # Python class → _core.ScriptClass
-_instance_classes = {}  # id of the C++ class → Python class
+_classes: weakref.WeakKeyDictionary = (
+    weakref.WeakKeyDictionary()
+)  # Python class → _core.ScriptClass
+_instance_classes: dict = {}  # id of the C++ class → Python class
 
 
 class MethodSource:
@@ -147,7 +149,8 @@ def script_class_of(cls):
         return _interface(cls)
     if issubclass(cls, prong.nn.Module):
         raise RuntimeError(
-            f"the module class '{cls.__name__}' is not one type in scripts; declare an interface with @torch.jit.interface"
+            f"the module class '{cls.__name__}' is not one type in scripts; "
+            f"declare an interface with @torch.jit.interface"
         )
     script_class = _core.ScriptClass(f"{cls.__module__}.{cls.__qualname__}", "class")
     _classes[cls] = script_class

@@ -21,7 +21,8 @@ def source_of(obj):
         file = inspect.getsourcefile(obj) or "<unknown>"
     except (OSError, TypeError) as error:
         raise RuntimeError(
-            f"the source of {getattr(obj, '__qualname__', obj)!r} cannot be read ({error}); scripts are compiled from source: "
+            f"the source of {getattr(obj, '__qualname__', obj)!r} cannot be read ({error}); "
+            f"scripts are compiled from source: "
             "put the function into a file, or use torch.jit.CompilationUnit(text)"
         ) from None
     text = "".join(lines)
@@ -31,7 +32,7 @@ def source_of(obj):
 
 
 # Entries live as long as their functions.
-_entries = weakref.WeakKeyDictionary()
+_entries: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def entry_of(function):
@@ -67,7 +68,10 @@ def describe_function(function):
 
 
 class ScriptFunction:
-    """A compiled function. Called like the Python function it was made of; ``graph`` and ``code`` show what became of it."""
+    """A compiled function. Called like the Python function it was made of.
+
+    ``graph`` and ``code`` show what became of it.
+    """
 
     def __init__(self, graph_function, original=None, entry=None):
         self._function = graph_function
@@ -169,7 +173,8 @@ class CompilationUnit:
             tree = ast.parse(text)
         except SyntaxError as error:
             raise RuntimeError(
-                f"syntax error in the text of a CompilationUnit, line {error.lineno}: {error.msg}\n    {(error.text or '').strip()}"
+                f"syntax error in the text of a CompilationUnit, line {error.lineno}: {error.msg}"
+                f"\n    {(error.text or '').strip()}"
             ) from None
         for node in tree.body:
             if not isinstance(node, ast.FunctionDef):

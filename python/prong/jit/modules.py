@@ -55,9 +55,11 @@ class _Source(MethodSource):
 
 
 # Modules of one shape share a class, so that their methods are compiled once.
-_shapes = {}
-_scripted = weakref.WeakKeyDictionary()  # nn.Module → ScriptModule
-_by_object = weakref.WeakValueDictionary()  # id of the C++ object → ScriptModule
+_shapes: dict = {}
+_scripted: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # nn.Module → ScriptModule
+_by_object: weakref.WeakValueDictionary = (
+    weakref.WeakValueDictionary()
+)  # id of the C++ object → ScriptModule
 
 
 def find_python(handle):
@@ -278,7 +280,8 @@ def _build(module):
                 _compile_for_interface(value, kind)
                 if not value._class.type.fits(kind):
                     raise RuntimeError(
-                        f"the submodule '{name}' ({value._class.name}) does not have the methods of the interface {kind}"
+                        f"the submodule '{name}' ({value._class.name}) "
+                        f"does not have the methods of the interface {kind}"
                     )
             handle.set_object(name, value._object)
         else:
@@ -417,7 +420,8 @@ class ScriptModule(Module):
             raise AttributeError(f"'{name}' is a constant of the scripted module and cannot be set")
         if isinstance(value, (prong.nn.Parameter, Module)):
             raise RuntimeError(
-                f"parameters and submodules cannot be added to a scripted module ('{name}'): add them before torch.jit.script"
+                f"parameters and submodules cannot be added to a scripted module ('{name}'): "
+                f"add them before torch.jit.script"
             )
         return object.__setattr__(self, name, value)
 
@@ -448,7 +452,8 @@ class ScriptModule(Module):
         for name, buffer in self._buffers.items():
             self._object.set(name, buffer)
         for name, kind, is_parameter, is_buffer in self._class.attributes:
-            # Lists of tensors (the flat weights of an LSTM) hold the parameters themselves, whose data were changed in place.
+            # Lists of tensors (the flat weights of an LSTM) hold the parameters themselves, whose
+            # data were changed in place.
             if kind.kind == "Tensor" and not is_parameter and not is_buffer:
                 self._object.set(name, fn(self._object.get(name)))
         return self
@@ -536,7 +541,7 @@ def _set_training(self, mode):
         self._object.set("training", mode)
 
 
-ScriptModule.training = property(_training, _set_training)
+ScriptModule.training = property(_training, _set_training)  # type: ignore[assignment]
 
 
 def from_object(handle):

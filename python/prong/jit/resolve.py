@@ -19,7 +19,8 @@ from prong.jit import markers
 from prong.jit.markers import Handling
 from prong.jit.types import Scope, is_named_tuple, named_tuple_type, type_of, type_of_value
 
-_PYTHON_BUILTINS = """len range enumerate zip reversed iter int float bool str repr list tuple dict set print min max abs sum
+_PYTHON_BUILTINS = """len range enumerate zip reversed iter int float bool str repr list tuple dict set
+print min max abs sum
 any all sorted super isinstance getattr hasattr round divmod pow ord chr hex oct bin hash id format frozenset""".split()
 
 
@@ -50,7 +51,7 @@ def _known_objects():
 
 
 _known = _known_objects()
-_describers = {}  # Python type → function that describes its instances
+_describers: dict = {}  # Python type → function that describes its instances
 
 
 def describes(python_type):
@@ -117,7 +118,8 @@ def describe(value, name="", scope=None):
     if callable(value):
         return (
             "unsupported",
-            f"'{name}' (a {type(value).__name__}) cannot be called in a script; write a def, or mark a function with @torch.jit.ignore",
+            f"'{name}' (a {type(value).__name__}) cannot be called in a script; "
+            f"write a def, or mark a function with @torch.jit.ignore",
         )
     return (
         "unsupported",
@@ -147,7 +149,8 @@ def signature_of(function, skip_self=False, self_type=None):
     for position, p in enumerate(inspect.signature(function).parameters.values()):
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise RuntimeError(
-                f"the ignored function '{function.__name__}' takes *{p.name}, which scripts cannot give: name its parameters"
+                f"the ignored function '{function.__name__}' takes *{p.name}, "
+                f"which scripts cannot give: name its parameters"
             )
         if position == 0 and self_type is not None:
             kind = self_type

@@ -65,7 +65,8 @@ def type_of(annotation, scope=None):
     if annotation in (list, dict, tuple, list, dict, tuple, typing.Optional):
         name = getattr(annotation, "__name__", None) or str(annotation)
         raise RuntimeError(
-            f"Attempted to use {name.capitalize()} without a contained type: write List[int], Dict[str, Tensor], Tuple[int, int]"
+            f"Attempted to use {name.capitalize()} without a contained type: "
+            f"write List[int], Dict[str, Tensor], Tuple[int, int]"
         )
     if isinstance(annotation, type):
         return _class(annotation, scope)
@@ -118,7 +119,7 @@ def is_named_tuple(cls):
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
 
 
-_named_tuples = {}
+_named_tuples: dict = {}
 
 
 def named_tuple_type(cls, scope=None):
@@ -148,7 +149,7 @@ def _class(cls, scope):
     return _class_finders[0](cls).type
 
 
-_class_finders = []
+_class_finders: list = []
 
 
 def finds_classes(function):

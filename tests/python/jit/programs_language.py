@@ -1,4 +1,7 @@
-"""Functions that give the same in Python and scripted; run by test_language.py. Each entry of CASES: function, arguments."""
+"""Functions that give the same in Python and scripted; run by test_language.py.
+
+Each entry of CASES: function, arguments.
+"""
 
 import math
 import math as m

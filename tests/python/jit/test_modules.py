@@ -80,7 +80,7 @@ class Seq(nn.Module):
 
     def forward(self, x):
         x = self.seq(x)
-        for k, m in self.d.items():
+        for _k, m in self.d.items():
             x = m(x)
         for m in self.l:
             x = m(x)

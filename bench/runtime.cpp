@@ -1,5 +1,6 @@
-// What do fork, wait and parallel_for cost, next to oneTBB? Run by hand: build target bench_runtime.
-// Prints one line a question: our time, the peer's, their ratio. Medians of interleaved rounds.
+// What do fork, wait and parallel_for cost, next to oneTBB? Run by hand: build target
+// bench_runtime. Prints one line a question: our time, the peer's, their ratio. Medians of
+// interleaved rounds.
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_group.h>

@@ -15,7 +15,8 @@ enum class ErrorKind {
   kIndex,           // IndexError
   kKey,             // KeyError
   kAttribute,       // AttributeError
-  kNotImplemented,  // NotImplementedError: a dtype, op or form that Prong does not have yet; the text says which
+  kNotImplemented,  // NotImplementedError: a dtype, op or form that Prong does not have yet; the
+                    // text says which
   kAssertion,       // AssertionError
   kZeroDivision,    // ZeroDivisionError
   kOverflow,        // OverflowError
@@ -24,8 +25,9 @@ enum class ErrorKind {
   kOs,              // OSError
   kImport,          // ImportError
   kBuffer,          // BufferError
-  kUnsupported,     // a limit of a front end (script, capture); RuntimeError in Python, message ends with its id
-  kInternal,        // a bug in Prong; RuntimeError in Python, message asks to report it
+  kUnsupported,  // a limit of a front end (script, capture); RuntimeError in Python, message ends
+                 // with its id
+  kInternal,     // a bug in Prong; RuntimeError in Python, message asks to report it
 };
 
 // The exception of the library. `context` lines are added on the way out (script tracebacks).
@@ -42,20 +44,22 @@ class Error : public std::exception {
 };
 
 [[noreturn]] void throw_error(ErrorKind kind, std::string message);
-[[noreturn]] void throw_internal(const char* file, int line, const char* condition, std::string detail);
+[[noreturn]] void throw_internal(const char* file, int line, const char* condition,
+                                 std::string detail);
 
 }  // namespace prong
 
 // PRONG_CHECK(a == b, kValue, "op: expected ", b, " but got ", a): a user's mistake.
-#define PRONG_CHECK(condition, kind, ...)                                                \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
-      ::prong::throw_error(::prong::ErrorKind::kind, ::prong::cat(__VA_ARGS__));         \
+#define PRONG_CHECK(condition, kind, ...)                                        \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::prong::throw_error(::prong::ErrorKind::kind, ::prong::cat(__VA_ARGS__)); \
   } while (0)
 
-// PRONG_ASSERT(x, "detail"): our own mistake; always on, since a wrong answer costs more than a branch.
-#define PRONG_ASSERT(condition, ...)                                                     \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
+// PRONG_ASSERT(x, "detail"): our own mistake; always on, since a wrong answer costs more than a
+// branch.
+#define PRONG_ASSERT(condition, ...)                                                      \
+  do {                                                                                    \
+    if (!(condition)) [[unlikely]]                                                        \
       ::prong::throw_internal(__FILE__, __LINE__, #condition, ::prong::cat(__VA_ARGS__)); \
   } while (0)

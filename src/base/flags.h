@@ -1,5 +1,5 @@
-// Reads what the environment asks for: PRONG_SKIP, PRONG_NUM_THREADS and the like. Each flag is read
-// once by its owner.
+// Reads what the environment asks for: PRONG_SKIP, PRONG_NUM_THREADS and the like. Each flag is
+// read once by its owner.
 #pragma once
 
 #include <cstdint>

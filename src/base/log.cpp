@@ -10,7 +10,7 @@
 namespace prong {
 
 namespace {
-constexpr const char* kTopics[] = {"capture", "script", "passes",  "codegen",
+constexpr const char* kTopics[] = {"capture", "script",   "passes", "codegen",
                                    "exec",    "schedule", "memory"};
 }
 

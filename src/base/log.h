@@ -1,4 +1,5 @@
-// What Prong tells about its work when asked: PRONG_LOG=passes,codegen on stderr. Called everywhere.
+// What Prong tells about its work when asked: PRONG_LOG=passes,codegen on stderr. Called
+// everywhere.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ void write_log(LogTopic topic, std::string_view text);
 }  // namespace prong
 
 // PRONG_LOG(kPasses, "fuse: ", n, " groups"): builds its text only if the topic is wanted.
-#define PRONG_LOG(topic, ...)                                                        \
-  do {                                                                               \
-    if (::prong::is_logged(::prong::LogTopic::topic)) [[unlikely]]                   \
-      ::prong::write_log(::prong::LogTopic::topic, ::prong::cat(__VA_ARGS__));       \
+#define PRONG_LOG(topic, ...)                                                  \
+  do {                                                                         \
+    if (::prong::is_logged(::prong::LogTopic::topic)) [[unlikely]]             \
+      ::prong::write_log(::prong::LogTopic::topic, ::prong::cat(__VA_ARGS__)); \
   } while (0)

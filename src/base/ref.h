@@ -1,4 +1,5 @@
-// Intrusive reference counting: RefCounted objects held by Ref<T>. One pointer wide, thread-safe counts.
+// Intrusive reference counting: RefCounted objects held by Ref<T>. One pointer wide, thread-safe
+// counts.
 #pragma once
 
 #include <atomic>
@@ -49,13 +50,12 @@ class Ref {
   }
   Ref(Ref&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(const Ref<U>& other) : p_(other.get()) {
+  requires std::is_convertible_v<U*, T*> Ref(const Ref<U>& other) : p_(other.get()) {
     if (p_) p_->retain();
   }
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(Ref<U>&& other) noexcept : p_(other.detach()) {}
+  requires std::is_convertible_v<U*, T*> Ref(Ref<U>&& other)
+  noexcept : p_(other.detach()) {}
   ~Ref() {
     if (p_) p_->release();
   }

@@ -1,4 +1,5 @@
-// Runs a fused region: finds or makes the kernel for the inputs at hand, lays the inputs out in rows, runs it in parallel.
+// Runs a fused region: finds or makes the kernel for the inputs at hand, lays the inputs out in
+// rows, runs it in parallel.
 #include "codegen/fused_region.h"
 
 #include <algorithm>
@@ -39,7 +40,8 @@ struct Expressions {
   Signature signature;
   std::vector<Scalar> results;
   std::vector<uint32_t> reads;  // of each result: bit i says that it depends on input i
-  std::deque<std::pair<uint32_t, PointwiseKernel>> kernels;  // by the bits of single inputs; addresses stay
+  std::deque<std::pair<uint32_t, PointwiseKernel>>
+      kernels;  // by the bits of single inputs; addresses stay
 };
 
 InputKind kind_of(const IValue& v) {
@@ -52,15 +54,16 @@ InputKind kind_of(const IValue& v) {
 
 // The index space of one call: dimensions merged where all inputs allow it, the last one is a row.
 struct Rows {
-  Dims sizes;                             // outer dimensions, then the row
-  std::array<Dims, kMaxInputs> strides;   // of each input, in elements
-  uint32_t singles = 0;                   // bit i: input i is one value along a row
+  Dims sizes;                            // outer dimensions, then the row
+  std::array<Dims, kMaxInputs> strides;  // of each input, in elements
+  uint32_t singles = 0;                  // bit i: input i is one value along a row
   int64_t row() const { return sizes.back(); }
 };
 
 class FusedRegion final : public exec::FusedKernel {
  public:
-  FusedRegion(std::shared_ptr<const Graph> region, std::string name) : region_(std::move(region)), name_(profile::intern(name)) {}
+  FusedRegion(std::shared_ptr<const Graph> region, std::string name)
+      : region_(std::move(region)), name_(profile::intern(name)) {}
 
   bool run(std::span<const IValue> inputs, std::span<IValue> results) override {
     if (inputs.size() > kMaxInputs || wants_tape(inputs)) return false;
@@ -86,10 +89,13 @@ class FusedRegion final : public exec::FusedKernel {
   static bool wants_tape(std::span<const IValue> inputs) {
     if (context()[ContextWord::kInterceptor]) return true;
     if (!eager::is_grad_enabled()) return false;
-    return std::any_of(inputs.begin(), inputs.end(), [](const IValue& v) { return v.is_tensor() && v.tensor_impl()->requires_grad; });
+    return std::any_of(inputs.begin(), inputs.end(), [](const IValue& v) {
+      return v.is_tensor() && v.tensor_impl()->requires_grad;
+    });
   }
 
-  // Broadcast shape of the inputs that `mask` names; false where that fails (the ops then raise their own errors).
+  // Broadcast shape of the inputs that `mask` names; false where that fails (the ops then raise
+  // their own errors).
   static bool common_shape(std::span<const IValue> inputs, uint32_t mask, Dims& shape) {
     for (size_t input = 0; input < inputs.size(); ++input) {
       const IValue& v = inputs[input];
@@ -100,7 +106,8 @@ class FusedRegion final : public exec::FusedKernel {
       const size_t rank = std::max(shape.size(), sizes.size());
       Dims joined(rank, 1);
       for (size_t i = 0; i < rank; ++i) {
-        const int64_t a = i < shape.size() ? shape[shape.size() - 1 - i] : 1, b = i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
+        const int64_t a = i < shape.size() ? shape[shape.size() - 1 - i] : 1,
+                      b = i < sizes.size() ? sizes[sizes.size() - 1 - i] : 1;
         if (a != b && a != 1 && b != 1) return false;
         joined[rank - 1 - i] = a == 1 ? b : a;
       }
@@ -110,7 +117,8 @@ class FusedRegion final : public exec::FusedKernel {
   }
 
   // One loop serves all results only if they have one shape.
-  static bool has_one_shape(const Expressions& e, std::span<const IValue> inputs, const Dims& shape) {
+  static bool has_one_shape(const Expressions& e, std::span<const IValue> inputs,
+                            const Dims& shape) {
     for (const uint32_t mask : e.reads) {
       Dims own;
       common_shape(inputs, mask, own);
@@ -123,9 +131,12 @@ class FusedRegion final : public exec::FusedKernel {
     std::vector<Tensor> tensors;
     tensors.reserve(inputs.size());
     for (const IValue& v : inputs) {
-      if (v.is_tensor()) tensors.push_back(v.to_tensor());
-      else if (v.is_float()) tensors.push_back(Tensor::wrapped(v.to_double()).to(DType::kFloat64));
-      else tensors.push_back(tensor_from(v));
+      if (v.is_tensor())
+        tensors.push_back(v.to_tensor());
+      else if (v.is_float())
+        tensors.push_back(Tensor::wrapped(v.to_double()).to(DType::kFloat64));
+      else
+        tensors.push_back(tensor_from(v));
     }
     return tensors;
   }
@@ -153,7 +164,8 @@ class FusedRegion final : public exec::FusedKernel {
   std::vector<Scalar> build(std::span<const IValue> inputs) const;
   const PointwiseKernel& kernel_for(Expressions& e, uint32_t singles);
   static Rows lay_out(std::vector<Tensor>& tensors, const Dims& shape);
-  static void execute(const PointwiseKernel& kernel, const Rows& rows, std::span<const Tensor> inputs, std::span<const Tensor> outs);
+  static void execute(const PointwiseKernel& kernel, const Rows& rows,
+                      std::span<const Tensor> inputs, std::span<const Tensor> outs);
 
   std::shared_ptr<const Graph> region_;
   const char* name_;
@@ -169,7 +181,8 @@ struct Element {
   Scalar expression;
 };
 
-// Shapes do not matter to expressions, only whether there are dimensions: stand-ins of rank 0 or 1 keep it cheap.
+// Shapes do not matter to expressions, only whether there are dimensions: stand-ins of rank 0 or 1
+// keep it cheap.
 IValue stand_in(const IValue& v) {
   if (!v.is_tensor()) return v;
   const TensorImpl* t = v.tensor_impl();
@@ -190,7 +203,8 @@ std::vector<Scalar> FusedRegion::build(std::span<const IValue> inputs) const {
   std::unordered_map<const Value*, Element> elements;
   const auto parameters = region_->inputs();
   for (size_t i = 0; i < parameters.size(); ++i)
-    elements[parameters[i]] = {stand_in(inputs[i]), Scalar::input(static_cast<int>(i), kind_of(inputs[i]).dtype)};
+    elements[parameters[i]] = {stand_in(inputs[i]),
+                               Scalar::input(static_cast<int>(i), kind_of(inputs[i]).dtype)};
   for (const Node* n : *region_->top()) {
     if (n->is(NodeKind::kConstant)) {
       const IValue& c = n->constant();
@@ -198,20 +212,23 @@ std::vector<Scalar> FusedRegion::build(std::span<const IValue> inputs) const {
       elements[n->output()] = {c, c.is_number() ? literal(c) : Scalar()};
       continue;
     }
-    PRONG_ASSERT(n->is(NodeKind::kOp) && n->op().pointwise(), "a fused region holds a node that is not pointwise");
+    PRONG_ASSERT(n->is(NodeKind::kOp) && n->op().pointwise(),
+                 "a fused region holds a node that is not pointwise");
     const OpDef& op = n->op();
     std::vector<IValue> args;
     for (const Value* in : n->inputs()) args.push_back(elements.at(in).abstract);
     const PointwiseCall call = op.pointwise()->plan(op, args);
     if (op.pointwise()->checks_data(call)) return {};  // may raise by its data
     std::vector<Scalar> operands;
-    for (const int8_t a : call.variant->inputs) operands.push_back(elements.at(n->input(static_cast<size_t>(a))).expression);
+    for (const int8_t a : call.variant->inputs)
+      operands.push_back(elements.at(n->input(static_cast<size_t>(a))).expression);
     elements[n->output()] = {op.shape()(op, args), emit(call, operands)};
   }
   std::vector<Scalar> results;
   for (const Value* v : region_->outputs()) {
     const Element& e = elements.at(v);
-    // A result of fewer dimensions than the region has, or one that is no computed tensor, is left to the ops.
+    // A result of fewer dimensions than the region has, or one that is no computed tensor, is left
+    // to the ops.
     if (!e.abstract.is_meta() || v->is_parameter()) return {};
     results.push_back(e.expression);
   }
@@ -238,7 +255,8 @@ Rows FusedRegion::lay_out(std::vector<Tensor>& tensors, const Dims& shape) {
   const auto aligned = [&](const Tensor& t) {
     Dims strides(shape.size(), 0);
     const size_t shift = shape.size() - t.sizes().size();
-    for (size_t d = 0; d < t.sizes().size(); ++d) strides[d + shift] = t.sizes()[d] == 1 ? 0 : t.strides()[d];
+    for (size_t d = 0; d < t.sizes().size(); ++d)
+      strides[d + shift] = t.sizes()[d] == 1 ? 0 : t.strides()[d];
     return strides;
   };
   std::array<Dims, kMaxInputs> given;
@@ -256,13 +274,18 @@ Rows FusedRegion::lay_out(std::vector<Tensor>& tensors, const Dims& shape) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 1) continue;
     bool merges = !rows.sizes.empty();
-    for (size_t i = 0; merges && i < tensors.size(); ++i) merges = rows.strides[i].back() == given[i][d] * shape[d];
+    for (size_t i = 0; merges && i < tensors.size(); ++i)
+      merges = rows.strides[i].back() == given[i][d] * shape[d];
     for (size_t i = 0; i < tensors.size(); ++i) {
-      if (merges) rows.strides[i].back() = given[i][d];
-      else rows.strides[i].push_back(given[i][d]);
+      if (merges)
+        rows.strides[i].back() = given[i][d];
+      else
+        rows.strides[i].push_back(given[i][d]);
     }
-    if (merges) rows.sizes.back() *= shape[d];
-    else rows.sizes.push_back(shape[d]);
+    if (merges)
+      rows.sizes.back() *= shape[d];
+    else
+      rows.sizes.push_back(shape[d]);
   }
   if (rows.sizes.empty()) {
     rows.sizes.push_back(1);
@@ -273,7 +296,8 @@ Rows FusedRegion::lay_out(std::vector<Tensor>& tensors, const Dims& shape) {
   return rows;
 }
 
-void FusedRegion::execute(const PointwiseKernel& kernel, const Rows& rows, std::span<const Tensor> inputs, std::span<const Tensor> outs) {
+void FusedRegion::execute(const PointwiseKernel& kernel, const Rows& rows,
+                          std::span<const Tensor> inputs, std::span<const Tensor> outs) {
   const size_t outer_rank = rows.sizes.size() - 1;
   const int64_t row = rows.row(), outer = product(DimsView(rows.sizes).first(outer_rank));
   if (row == 0 || outer == 0) return;
@@ -288,9 +312,12 @@ void FusedRegion::execute(const PointwiseKernel& kernel, const Rows& rows, std::
         left /= rows.sizes[d];
       }
       offset += begin * rows.strides[i].back();
-      in[i] = static_cast<const char*>(inputs[i].raw()) + offset * static_cast<int64_t>(inputs[i].item_bytes());
+      in[i] = static_cast<const char*>(inputs[i].raw()) +
+              offset * static_cast<int64_t>(inputs[i].item_bytes());
     }
-    for (const Tensor& t : outs) out.push_back(static_cast<char*>(t.raw()) + (r * row + begin) * static_cast<int64_t>(t.item_bytes()));
+    for (const Tensor& t : outs)
+      out.push_back(static_cast<char*>(t.raw()) +
+                    (r * row + begin) * static_cast<int64_t>(t.item_bytes()));
     kernel(end - begin, out.data(), in.data());
   };
   if (outer == 1) {

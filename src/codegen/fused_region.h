@@ -1,4 +1,5 @@
-// A fused node's native code: one kernel for each combination of dtypes and layouts that it meets. Made by compile/.
+// A fused node's native code: one kernel for each combination of dtypes and layouts that it meets.
+// Made by compile/.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,8 @@
 
 namespace prong::codegen {
 
-// `region`: a graph of pointwise op nodes and constants only (passes/fuse makes such). The graph must not change any more.
+// `region`: a graph of pointwise op nodes and constants only (passes/fuse makes such). The graph
+// must not change any more.
 Ref<exec::FusedKernel> make_fused_region(std::shared_ptr<const Graph> region, std::string name);
 
 }  // namespace prong::codegen

@@ -1,4 +1,5 @@
-// Scalar expressions to a native loop: the code generator of fused pointwise regions. Called by fused_region.cpp.
+// Scalar expressions to a native loop: the code generator of fused pointwise regions. Called by
+// fused_region.cpp.
 #pragma once
 
 #include <memory>
@@ -20,14 +21,18 @@ struct PointwiseSource {
   std::span<const Access> access;   // of each input
 };
 
-// The loop as LLVM IR text: @kernel(i64 n, ptr results, ptr inputs). A vector loop of `lanes` elements and a scalar loop for the
-// rest; every operation as ops/scalar.h defines it, so the bits are those of the eager kernels.
+// The loop as LLVM IR text: @kernel(i64 n, ptr results, ptr inputs). A vector loop of `lanes`
+// elements and a scalar loop for the rest; every operation as ops/scalar.h defines it, so the bits
+// are those of the eager kernels.
 std::string pointwise_ir(const PointwiseSource& source, int lanes);
 
 class PointwiseKernel {
  public:
-  // results[r][0..n) and inputs[i][0..n) (or [0..1)) are dense in the stored dtypes. A result may be an input's very memory.
-  void operator()(int64_t n, void* const* results, const void* const* inputs) const { entry_(n, results, inputs); }
+  // results[r][0..n) and inputs[i][0..n) (or [0..1)) are dense in the stored dtypes. A result may
+  // be an input's very memory.
+  void operator()(int64_t n, void* const* results, const void* const* inputs) const {
+    entry_(n, results, inputs);
+  }
 
  private:
   friend PointwiseKernel compile_pointwise(const PointwiseSource& source, std::string_view name);

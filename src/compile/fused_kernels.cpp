@@ -2,7 +2,7 @@
 #include "compile/fused_kernels.h"
 
 #ifdef PRONG_HAVE_LLVM
-  #include "codegen/fused_region.h"
+#include "codegen/fused_region.h"
 #endif
 
 namespace prong::compile {
@@ -20,7 +20,8 @@ std::string name_of(const Graph& region) {
 
 void attach(Block& b) {
   for (Node* n : b) {
-    if (n->is(NodeKind::kFused)) n->set_attachment(codegen::make_fused_region(n->subgraph_ref(), name_of(n->subgraph())));
+    if (n->is(NodeKind::kFused))
+      n->set_attachment(codegen::make_fused_region(n->subgraph_ref(), name_of(n->subgraph())));
     for (Block* inner : n->blocks()) attach(*inner);
   }
 }

@@ -5,8 +5,8 @@
 
 namespace prong::compile {
 
-// Gives every fused node of the graph a kernel (exec::FusedKernel). Where this build has no LLVM it does nothing, and the
-// ops run one by one.
+// Gives every fused node of the graph a kernel (exec::FusedKernel). Where this build has no LLVM it
+// does nothing, and the ops run one by one.
 void attach_kernels(Graph& graph);
 
 }  // namespace prong::compile

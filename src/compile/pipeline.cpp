@@ -43,7 +43,8 @@ class Pipeline {
   void log(const char* pass) {
     if (!is_logged(LogTopic::kPasses)) return;
     std::string after = print(graph_, name_);
-    write_log(LogTopic::kPasses, after == before_ ? cat("after ", pass, ": (unchanged)") : cat("after ", pass, ":\n", after));
+    write_log(LogTopic::kPasses, after == before_ ? cat("after ", pass, ": (unchanged)")
+                                                  : cat("after ", pass, ":\n", after));
     before_ = std::move(after);
   }
 
@@ -62,11 +63,12 @@ std::unique_ptr<Graph> optimized(const Function& function) {
 
 void optimize(Graph& graph, std::string_view name) {
   Pipeline p(graph, name);
-  p.run("fold", fold);                      // decided branches and tuples first: they hide what the others look for
-  p.run("cse", cse);                        // equal subexpressions become one, so that a fused group computes them once
-  p.run("dce", dce);                        // what the two left unread is no output of a group
-  p.run("fuse", fuse);                      // last of the rewrites: later passes would have to look into groups
-  p.run("attach_kernels", attach_kernels);  // made when the group first runs, for the arguments it gets
+  p.run("fold", fold);  // decided branches and tuples first: they hide what the others look for
+  p.run("cse", cse);    // equal subexpressions become one, so that a fused group computes them once
+  p.run("dce", dce);    // what the two left unread is no output of a group
+  p.run("fuse", fuse);  // last of the rewrites: later passes would have to look into groups
+  p.run("attach_kernels",
+        attach_kernels);  // made when the group first runs, for the arguments it gets
 }
 
 void install() { exec::set_optimizer(&optimized); }

@@ -1,4 +1,5 @@
-// The one way to run an op: eager calls, the interpreter and compiled programs all come through here.
+// The one way to run an op: eager calls, the interpreter and compiled programs all come through
+// here.
 #pragma once
 
 #include <span>
@@ -8,11 +9,13 @@
 
 namespace prong::eager {
 
-// Checks nothing about types (the caller matched the schema), fills in nothing (defaults are there). Adds the trace
-// event, the rules of grad mode, and an interceptor's view. Throws what the kernel throws.
+// Checks nothing about types (the caller matched the schema), fills in nothing (defaults are
+// there). Adds the trace event, the rules of grad mode, and an interceptor's view. Throws what the
+// kernel throws.
 IValue run(const OpDef& op, std::span<const IValue> args);
 
-// Sees each op of its task before it runs: tracing, later recording. Installed in ContextWord::kInterceptor by InterceptorScope.
+// Sees each op of its task before it runs: tracing, later recording. Installed in
+// ContextWord::kInterceptor by InterceptorScope.
 class Interceptor {
  public:
   virtual ~Interceptor() = default;
@@ -30,8 +33,8 @@ class InterceptorScope {
   ContextGuard saved_;
 };
 
-// What a tensor remembers of the op that made it while gradients were on. Until the tape exists it gives is_leaf and
-// the name of grad_fn; backward() says that it is missing.
+// What a tensor remembers of the op that made it while gradients were on. Until the tape exists it
+// gives is_leaf and the name of grad_fn; backward() says that it is missing.
 struct History final : RefCounted {
   explicit History(const OpDef& made_by) : op(&made_by) {}
   const OpDef* op;

@@ -1,4 +1,5 @@
-// Grad mode and inference mode of the running task. Used by dispatch, bindings and exec (with-regions).
+// Grad mode and inference mode of the running task. Used by dispatch, bindings and exec
+// (with-regions).
 #pragma once
 
 #include "runtime/context.h"
@@ -15,7 +16,8 @@ inline void set_grad_enabled(bool on) {
   uint64_t& modes = context()[ContextWord::kModes];
   modes = on ? modes & ~uint64_t{kNoGrad} : modes | kNoGrad;
 }
-// Inference mode implies no grad; leaving it is the caller's restoring of the old word (ContextGuard).
+// Inference mode implies no grad; leaving it is the caller's restoring of the old word
+// (ContextGuard).
 inline void enter_inference_mode() { context()[ContextWord::kModes] |= kInference | kNoGrad; }
 
 }  // namespace prong::eager

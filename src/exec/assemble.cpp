@@ -13,7 +13,8 @@ namespace {
 using Values = std::vector<Value*>;
 using ValueSet = std::unordered_set<const Value*>;
 
-// All values that a node reads, itself or in its blocks. What a forked block reads of its own is no concern of the frame.
+// All values that a node reads, itself or in its blocks. What a forked block reads of its own is no
+// concern of the frame.
 void collect_reads(const Node& n, ValueSet& out) {
   out.insert(n.inputs().begin(), n.inputs().end());
   if (n.is(NodeKind::kFork)) return;
@@ -67,7 +68,8 @@ class Assembler {
   uint32_t define(const Value* v) { return registers_[v] = new_register(); }
   uint32_t register_of(const Value* v) const {
     const auto it = registers_.find(v);
-    PRONG_ASSERT(it != registers_.end(), "a value without a register: ", v->name(), "\n", graph_.str());
+    PRONG_ASSERT(it != registers_.end(), "a value without a register: ", v->name(), "\n",
+                 graph_.str());
     return it->second;
   }
   void release(const Value* v) {
@@ -79,17 +81,20 @@ class Assembler {
   uint32_t constant(IValue v) {
     if (!v.identity())
       for (size_t i = 0; i < p_->constants.size(); ++i)
-        if (p_->constants[i].tag() == v.tag() && !v.is_float() && equal(p_->constants[i], v)) return static_cast<uint32_t>(i);
+        if (p_->constants[i].tag() == v.tag() && !v.is_float() && equal(p_->constants[i], v))
+          return static_cast<uint32_t>(i);
     p_->constants.push_back(std::move(v));
     return static_cast<uint32_t>(p_->constants.size()) - 1;
   }
   uint32_t constant_of(const Value* v) {
     const auto [it, is_new] = constants_.try_emplace(v, 0);
-    if (is_new) it->second = constant(v->producer()->is(NodeKind::kConstant) ? *v->constant() : IValue());
+    if (is_new)
+      it->second = constant(v->producer()->is(NodeKind::kConstant) ? *v->constant() : IValue());
     return it->second;
   }
   static bool is_constant(const Value* v) {
-    return v->producer() && (v->producer()->is(NodeKind::kConstant) || v->producer()->is(NodeKind::kUninitialized));
+    return v->producer() &&
+           (v->producer()->is(NodeKind::kConstant) || v->producer()->is(NodeKind::kUninitialized));
   }
 
   // Operands in order; one that ends its life here is taken at its last mention.
@@ -100,7 +105,8 @@ class Assembler {
         emit(encode(Access::kConstant, constant_of(v)));
         continue;
       }
-      const bool is_last = std::find(values.begin() + static_cast<std::ptrdiff_t>(i) + 1, values.end(), v) == values.end();
+      const bool is_last = std::find(values.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                     values.end(), v) == values.end();
       emit(encode(is_last && ending_.contains(v) ? Access::kTake : Access::kCopy, register_of(v)));
     }
   }
@@ -118,8 +124,8 @@ class Assembler {
 
   // ── blocks ──
 
-  // Assembles the nodes of a block, without its yield. `tracked`: values of outside that may end in it, and its parameters.
-  // On return, ending_ holds those that the yield ends.
+  // Assembles the nodes of a block, without its yield. `tracked`: values of outside that may end in
+  // it, and its parameters. On return, ending_ holds those that the yield ends.
   void block(const Block& b, Values tracked) {
     std::unordered_map<const Value*, const Node*> last;
     for (const Value* v : tracked) last[v] = nullptr;
@@ -152,15 +158,16 @@ class Assembler {
   }
   // An order that does not depend on addresses.
   void sort(Values& values) const {
-    std::sort(values.begin(), values.end(), [&](const Value* a, const Value* b) { return order(a) < order(b); });
+    std::sort(values.begin(), values.end(),
+              [&](const Value* a, const Value* b) { return order(a) < order(b); });
   }
   uint32_t order(const Value* v) const {
     const auto it = registers_.find(v);
     return it == registers_.end() ? kDiscard : it->second;
   }
 
-  // The registers free for reuse at the start of one branch are those of the other too; what a branch frees itself, the
-  // other may still hold. So both start from, and end with, the same set.
+  // The registers free for reuse at the start of one branch are those of the other too; what a
+  // branch frees itself, the other may still hold. So both start from, and end with, the same set.
   struct Branching {
     std::vector<uint32_t> free;
     std::unordered_map<const Value*, uint32_t> registers;
@@ -184,7 +191,8 @@ class Assembler {
     }
     Values discarded;  // results that end here and go nowhere
     for (size_t i = 0; i < from.size(); ++i)
-      if (to[i] == kDiscard && ending_.contains(from[i]) && std::find(sources.begin(), sources.end(), from[i]) == sources.end() &&
+      if (to[i] == kDiscard && ending_.contains(from[i]) &&
+          std::find(sources.begin(), sources.end(), from[i]) == sources.end() &&
           std::find(discarded.begin(), discarded.end(), from[i]) == discarded.end())
         discarded.push_back(from[i]);
     if (!sources.empty()) {
@@ -199,11 +207,13 @@ class Assembler {
     std::vector<uint32_t> results;
     for (const Value* v : n.outputs()) results.push_back(v->has_uses() ? new_register() : kDiscard);
     const ValueSet outer_ending = ending_;
-    Values inner;  // end inside: their last use is in a branch, or the branch that does not use them drops them
+    Values inner;  // end inside: their last use is in a branch, or the branch that does not use
+                   // them drops them
     for (Value* v : ending)
       if (v != n.input(0) || is_read_inside(n, v)) inner.push_back(v);
     ending_.clear();
-    if (std::find(inner.begin(), inner.end(), n.input(0)) == inner.end() && outer_ending.contains(n.input(0)))
+    if (std::find(inner.begin(), inner.end(), n.input(0)) == inner.end() &&
+        outer_ending.contains(n.input(0)))
       ending_.insert(n.input(0));
     place(n);
     const uint32_t to_else = jump(Opcode::kJumpUnless, n.inputs());
@@ -211,7 +221,9 @@ class Assembler {
     const uint32_t first_new = next_register_;
     block(*n.body(0), inner);
     moves(n.body(0)->results(), results);
-    const uint32_t to_end = n.body(1)->is_empty() && inner.empty() && !any(results) ? kDiscard : jump(Opcode::kJump, {});
+    const uint32_t to_end = n.body(1)->is_empty() && inner.empty() && !any(results)
+                                ? kDiscard
+                                : jump(Opcode::kJump, {});
     restore(before, first_new);
     land(to_else);
     block(*n.body(1), inner);
@@ -272,7 +284,8 @@ class Assembler {
     const uint32_t head = begin(Opcode::kLoopNext, 1, 2);
     emit(0);
     emit(counter);
-    emit(is_constant(n.input(0)) ? encode(Access::kConstant, constant_of(n.input(0))) : encode(Access::kCopy, register_of(n.input(0))));
+    emit(is_constant(n.input(0)) ? encode(Access::kConstant, constant_of(n.input(0)))
+                                 : encode(Access::kCopy, register_of(n.input(0))));
     emit(tests ? encode(Access::kCopy, go_on) : encode(Access::kConstant, constant(IValue(true))));
 
     const Branching before = save();
@@ -283,7 +296,8 @@ class Assembler {
       registers_[body.parameter(i + 1)] = parameters[i];
       tracked.push_back(body.parameter(i + 1));
     }
-    // Where a parameter's value is used up, its register serves others; all are read before the next values come in.
+    // Where a parameter's value is used up, its register serves others; all are read before the
+    // next values come in.
     block(body, tracked);
     std::vector<Value*> results(body.results().begin() + 1, body.results().end());
     targets = parameters;
@@ -358,18 +372,24 @@ class Assembler {
 
   void node(const Node& n, const Values& ending) {
     switch (n.kind()) {
-      case NodeKind::kConstant:
-      case NodeKind::kUninitialized:
-      case NodeKind::kYield: return;
-      case NodeKind::kIf: return if_node(n, ending);
-      case NodeKind::kLoop: return loop_node(n, ending);
-      case NodeKind::kWith: return with_node(n, ending);
-      default: break;
+    case NodeKind::kConstant:
+    case NodeKind::kUninitialized:
+    case NodeKind::kYield:
+      return;
+    case NodeKind::kIf:
+      return if_node(n, ending);
+    case NodeKind::kLoop:
+      return loop_node(n, ending);
+    case NodeKind::kWith:
+      return with_node(n, ending);
+    default:
+      break;
     }
     place(n);
     begin(opcode_of(n), n.outputs().size(), n.inputs().size());
     immediates(n);
-    // Destinations stand before operands, but are written after: one may take over the register of an operand that ends.
+    // Destinations stand before operands, but are written after: one may take over the register of
+    // an operand that ends.
     const size_t at = p_->code.size();
     p_->code.resize(at + n.outputs().size(), kDiscard);
     operands(n.inputs());
@@ -381,28 +401,49 @@ class Assembler {
 
   static Opcode opcode_of(const Node& n) {
     switch (n.kind()) {
-      case NodeKind::kOp: return Opcode::kOp;
-      case NodeKind::kHost: return Opcode::kHost;
-      case NodeKind::kCall: return Opcode::kCall;
-      case NodeKind::kCallMethod: return Opcode::kCallMethod;
-      case NodeKind::kCallPython: return Opcode::kCallPython;
-      case NodeKind::kFork: return Opcode::kFork;
-      case NodeKind::kWait: return Opcode::kWait;
-      case NodeKind::kGetAttr: return Opcode::kGetAttr;
-      case NodeKind::kSetAttr: return Opcode::kSetAttr;
-      case NodeKind::kNewObject: return Opcode::kNewObject;
-      case NodeKind::kTupleConstruct: return n.output()->type()->name().empty() ? Opcode::kTuple : Opcode::kNamedTuple;
-      case NodeKind::kListConstruct: return Opcode::kList;
-      case NodeKind::kDictConstruct: return Opcode::kDict;
-      case NodeKind::kTupleGet: return Opcode::kTupleGet;
-      case NodeKind::kTupleUnpack:
-      case NodeKind::kListUnpack: return Opcode::kUnpack;
-      case NodeKind::kIsInstance: return Opcode::kIsInstance;
-      case NodeKind::kUncheckedCast: return Opcode::kMove;
-      case NodeKind::kRaise: return Opcode::kRaise;
-      case NodeKind::kAssert: return Opcode::kAssert;
-      case NodeKind::kFused: return Opcode::kFused;
-      default: PRONG_ASSERT(false, "no instruction for a ", spelling(n.kind()));
+    case NodeKind::kOp:
+      return Opcode::kOp;
+    case NodeKind::kHost:
+      return Opcode::kHost;
+    case NodeKind::kCall:
+      return Opcode::kCall;
+    case NodeKind::kCallMethod:
+      return Opcode::kCallMethod;
+    case NodeKind::kCallPython:
+      return Opcode::kCallPython;
+    case NodeKind::kFork:
+      return Opcode::kFork;
+    case NodeKind::kWait:
+      return Opcode::kWait;
+    case NodeKind::kGetAttr:
+      return Opcode::kGetAttr;
+    case NodeKind::kSetAttr:
+      return Opcode::kSetAttr;
+    case NodeKind::kNewObject:
+      return Opcode::kNewObject;
+    case NodeKind::kTupleConstruct:
+      return n.output()->type()->name().empty() ? Opcode::kTuple : Opcode::kNamedTuple;
+    case NodeKind::kListConstruct:
+      return Opcode::kList;
+    case NodeKind::kDictConstruct:
+      return Opcode::kDict;
+    case NodeKind::kTupleGet:
+      return Opcode::kTupleGet;
+    case NodeKind::kTupleUnpack:
+    case NodeKind::kListUnpack:
+      return Opcode::kUnpack;
+    case NodeKind::kIsInstance:
+      return Opcode::kIsInstance;
+    case NodeKind::kUncheckedCast:
+      return Opcode::kMove;
+    case NodeKind::kRaise:
+      return Opcode::kRaise;
+    case NodeKind::kAssert:
+      return Opcode::kAssert;
+    case NodeKind::kFused:
+      return Opcode::kFused;
+    default:
+      PRONG_ASSERT(false, "no instruction for a ", spelling(n.kind()));
     }
   }
 
@@ -414,27 +455,38 @@ class Assembler {
 
   void immediates(const Node& n) {
     switch (n.kind()) {
-      case NodeKind::kOp: return emit(add(p_->ops, &n.op()));
-      case NodeKind::kHost: return emit(add(p_->host_ops, &n.host()));
-      case NodeKind::kCall: return emit(add(p_->functions, Ref<Function>(n.function())));
-      case NodeKind::kCallMethod: return emit(constant(IValue(n.name())));
-      case NodeKind::kCallPython: return emit(constant(n.constant()));
-      case NodeKind::kFork: return emit(add(p_->fork_sites, fork_site(n)));
-      case NodeKind::kGetAttr:
-      case NodeKind::kSetAttr:
-        emit(constant(IValue(n.name())));
-        return emit(slot_of(n));
-      case NodeKind::kNewObject: return emit(types({n.output()->type()}));
-      case NodeKind::kTupleConstruct:
-        if (!n.output()->type()->name().empty()) emit(types({n.output()->type()}));
-        return;
-      case NodeKind::kTupleGet: return emit(static_cast<uint32_t>(n.index()));
-      case NodeKind::kIsInstance: return emit(types(n.types()));
-      case NodeKind::kRaise:
-        emit(constant(IValue(n.name())));
-        return emit(constant(n.constant()));
-      case NodeKind::kFused: return emit(fused_site(n));
-      default: return;
+    case NodeKind::kOp:
+      return emit(add(p_->ops, &n.op()));
+    case NodeKind::kHost:
+      return emit(add(p_->host_ops, &n.host()));
+    case NodeKind::kCall:
+      return emit(add(p_->functions, Ref<Function>(n.function())));
+    case NodeKind::kCallMethod:
+      return emit(constant(IValue(n.name())));
+    case NodeKind::kCallPython:
+      return emit(constant(n.constant()));
+    case NodeKind::kFork:
+      return emit(add(p_->fork_sites, fork_site(n)));
+    case NodeKind::kGetAttr:
+    case NodeKind::kSetAttr:
+      emit(constant(IValue(n.name())));
+      return emit(slot_of(n));
+    case NodeKind::kNewObject:
+      return emit(types({n.output()->type()}));
+    case NodeKind::kTupleConstruct:
+      if (!n.output()->type()->name().empty()) emit(types({n.output()->type()}));
+      return;
+    case NodeKind::kTupleGet:
+      return emit(static_cast<uint32_t>(n.index()));
+    case NodeKind::kIsInstance:
+      return emit(types(n.types()));
+    case NodeKind::kRaise:
+      emit(constant(IValue(n.name())));
+      return emit(constant(n.constant()));
+    case NodeKind::kFused:
+      return emit(fused_site(n));
+    default:
+      return;
     }
   }
 
@@ -448,7 +500,8 @@ class Assembler {
     p_->tuple_names.push_back(std::move(names));
     return add(p_->types, types);
   }
-  // Where the attribute lies in objects of the static class; checked when run, since an interface stands for many classes.
+  // Where the attribute lies in objects of the static class; checked when run, since an interface
+  // stands for many classes.
   static uint32_t slot_of(const Node& n) {
     const auto* c = dynamic_cast<const ClassType*>(n.input(0)->type()->class_info());
     const int slot = c ? c->find_attribute(n.name()) : -1;
@@ -460,13 +513,15 @@ class Assembler {
     site->method = n.name();
     site->in_function = p_->name;
     site->range = n.range();
-    if (!n.blocks().empty()) site->program = Assembler(graph_, "<forked function>").run_block(*n.body());
+    if (!n.blocks().empty())
+      site->program = Assembler(graph_, "<forked function>").run_block(*n.body());
     return site;
   }
   uint32_t fused_site(const Node& n) {
     Ref<Program> ops = assemble(n.subgraph(), p_->name);
     ops->is_fused = true;
-    return add(p_->fused_sites, FusedSite{std::move(ops), static_ref_cast<FusedKernel>(n.attachment())});
+    return add(p_->fused_sites,
+               FusedSite{std::move(ops), static_ref_cast<FusedKernel>(n.attachment())});
   }
 
   const Graph& graph_;
@@ -480,6 +535,8 @@ class Assembler {
 
 }  // namespace
 
-Ref<Program> assemble(const Graph& graph, std::string name) { return Assembler(graph, std::move(name)).run(); }
+Ref<Program> assemble(const Graph& graph, std::string name) {
+  return Assembler(graph, std::move(name)).run();
+}
 
 }  // namespace prong::exec

@@ -1,4 +1,5 @@
-// Whether a run-time value has a static type. Used by the interpreter and by argument checks of api and bindings.
+// Whether a run-time value has a static type. Used by the interpreter and by argument checks of api
+// and bindings.
 #pragma once
 
 #include "ops/type.h"

@@ -1,4 +1,5 @@
-// Program: the bytecode of one function. Made by assemble.cpp, run by interpreter.cpp, printed for PRONG_LOG=exec.
+// Program: the bytecode of one function. Made by assemble.cpp, run by interpreter.cpp, printed for
+// PRONG_LOG=exec.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,9 @@ constexpr uint32_t kDiscard = 0xffffffff;  // a destination that nobody reads
 
 // An operand word: what to do in the low two bits, then the number of a register or constant.
 enum class Access : uint32_t { kCopy = 0, kTake = 1, kConstant = 2 };
-constexpr uint32_t encode(Access access, uint32_t index) { return index << 2 | static_cast<uint32_t>(access); }
+constexpr uint32_t encode(Access access, uint32_t index) {
+  return index << 2 | static_cast<uint32_t>(access);
+}
 
 // One decoded look at an instruction.
 struct Instruction {
@@ -40,21 +43,21 @@ struct Program;
 
 // A place that starts tasks: what they run, and where it stands, for tracebacks of errors in them.
 struct ForkSite final : RefCounted {
-  Ref<Function> function;             // null: a method or a block
-  std::string method;                // of operand 0
-  Ref<Program> program;             // of a block
-  std::string in_function;           // that forks
+  Ref<Function> function;   // null: a method or a block
+  std::string method;       // of operand 0
+  Ref<Program> program;     // of a block
+  std::string in_function;  // that forks
   SourceRange range;
 };
 
-// What codegen/ makes of a fused node; compile/ attaches it to the node. `run` false: not now (not compiled yet, or
-// arguments of a kind that it does not take), so that the ops run one by one.
+// What codegen/ makes of a fused node; compile/ attaches it to the node. `run` false: not now (not
+// compiled yet, or arguments of a kind that it does not take), so that the ops run one by one.
 struct FusedKernel : RefCounted {
   virtual bool run(std::span<const IValue> args, std::span<IValue> results) = 0;
 };
 struct FusedSite {
-  Ref<Program> ops;          // the subgraph
-  Ref<FusedKernel> kernel;       // may be null
+  Ref<Program> ops;         // the subgraph
+  Ref<FusedKernel> kernel;  // may be null
 };
 
 struct Program final : RefCounted {
@@ -80,7 +83,8 @@ struct Program final : RefCounted {
     SourceRange range;
   };
   std::vector<Mark> marks;
-  // An error between begin and end goes to `handler`, with the exception in `error_register`. Inner ones first.
+  // An error between begin and end goes to `handler`, with the exception in `error_register`. Inner
+  // ones first.
   struct Region {
     uint32_t begin, end, handler, error_register;
   };
@@ -91,7 +95,8 @@ struct Program final : RefCounted {
   std::string str() const;
 };
 
-// The optimizer takes a function and gives the graph that is to run, a changed copy; compile/ installs it.
+// The optimizer takes a function and gives the graph that is to run, a changed copy; compile/
+// installs it.
 using Optimizer = std::unique_ptr<Graph> (*)(const Function& function);
 void set_optimizer(Optimizer optimizer);
 

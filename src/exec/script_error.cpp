@@ -38,7 +38,8 @@ constexpr size_t kShownEntries = 40;  // at either end of a long traceback
 std::string text_of(const Traceback* traceback) {
   std::vector<std::string> lines;
   for (const Traceback* t = traceback; t; t = t->cause.get()) {
-    if (t->forked_at && t != traceback) lines.push_back(t->forked_at->range.highlight("<forked function>"));
+    if (t->forked_at && t != traceback)
+      lines.push_back(t->forked_at->range.highlight("<forked function>"));
     for (const Traceback::Entry& e : t->entries) lines.push_back(e.range.highlight(e.function));
   }
   std::string out;
@@ -70,9 +71,10 @@ ErrorKind kind_of_class(std::string_view class_name) {
 
 const char* ScriptError::what() const noexcept {
   std::call_once(text_->once, [this] {
-    text_->text = cat("The following operation failed in the Prong interpreter.\n"
-                      "Traceback of Prong script (most recent call last):\n",
-                      text_of(traceback_.get()), class_name_, ": ", message());
+    text_->text =
+        cat("The following operation failed in the Prong interpreter.\n"
+            "Traceback of Prong script (most recent call last):\n",
+            text_of(traceback_.get()), class_name_, ": ", message());
   });
   return text_->text.c_str();
 }
@@ -87,7 +89,8 @@ ScriptError ScriptError::passed(Ref<Traceback> outer) const {
 
 ScriptError to_script_error(const std::exception_ptr& e, Ref<Traceback> traceback) {
   const auto wrapped = [&](ErrorKind kind, std::string message) {
-    ScriptError error(kind, std::string(class_name_of(kind)), std::move(message), std::move(traceback));
+    ScriptError error(kind, std::string(class_name_of(kind)), std::move(message),
+                      std::move(traceback));
     error.set_original(e);
     return error;
   };

@@ -1,5 +1,5 @@
-// ScriptError: an error that passed frames of scripts, with where it came from. Thrown by run() and by waiting for a future
-// of a scripted task; translated by bindings/.
+// ScriptError: an error that passed frames of scripts, with where it came from. Thrown by run() and
+// by waiting for a future of a scripted task; translated by bindings/.
 #pragma once
 
 #include <exception>
@@ -13,16 +13,17 @@
 
 namespace prong::exec {
 
-// The frames of one task when the error passed it, outermost first, and what it was waiting for, if that failed.
+// The frames of one task when the error passed it, outermost first, and what it was waiting for, if
+// that failed.
 struct Traceback final : RefCounted {
   struct Entry {
     std::string function;
     SourceRange range;
   };
   std::vector<Entry> entries;
-  Ref<ForkSite> forked_at;   // null: the outermost call
-  Ref<Traceback> cause;      // of the task whose error was met in a wait
-  ~Traceback() override;     // chains may be long: no recursion
+  Ref<ForkSite> forked_at;  // null: the outermost call
+  Ref<Traceback> cause;     // of the task whose error was met in a wait
+  ~Traceback() override;    // chains may be long: no recursion
 };
 
 //  kind(), message(): of the error itself ("RuntimeError", "The size of tensor a ...").
@@ -30,8 +31,8 @@ struct Traceback final : RefCounted {
 class ScriptError : public Error {
  public:
   ScriptError(ErrorKind kind, std::string class_name, std::string message, Ref<Traceback> traceback)
-      : Error(kind, std::move(message)), class_name_(std::move(class_name)), traceback_(std::move(traceback)),
-        text_(std::make_shared<Text>()) {}
+      : Error(kind, std::move(message)), class_name_(std::move(class_name)),
+        traceback_(std::move(traceback)), text_(std::make_shared<Text>()) {}
 
   const char* what() const noexcept override;
   const std::string& class_name() const { return class_name_; }  // "ValueError", "module.MyError"
@@ -59,7 +60,7 @@ class ScriptError : public Error {
   Ref<ObjectBase> python_class_;
 };
 
-std::string_view class_name_of(ErrorKind kind);      // "ValueError"
+std::string_view class_name_of(ErrorKind kind);        // "ValueError"
 ErrorKind kind_of_class(std::string_view class_name);  // kRuntime for classes that are not built in
 
 // Of an exception of any C++ type, for `what()` texts.

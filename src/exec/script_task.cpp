@@ -20,15 +20,19 @@ constexpr uint32_t kSpareRegisters = 4;
 
 }  // namespace
 
-void set_recursion_limit(uint32_t frames) { max_frames.store(std::max(frames, 1u), std::memory_order_relaxed); }
+void set_recursion_limit(uint32_t frames) {
+  max_frames.store(std::max(frames, 1u), std::memory_order_relaxed);
+}
 uint32_t recursion_limit() { return max_frames.load(std::memory_order_relaxed); }
 
 // ── memory ──
 
-Ref<ScriptTask> ScriptTask::create(const Program& program, Ref<RefCounted> keep_alive, Ref<ForkSite> site) {
+Ref<ScriptTask> ScriptTask::create(const Program& program, Ref<RefCounted> keep_alive,
+                                   Ref<ForkSite> site) {
   const uint32_t capacity = program.num_registers + kSpareRegisters;
   void* memory = cached_new(sizeof(ScriptTask) + capacity * sizeof(IValue));
-  return Ref<ScriptTask>(new (memory) ScriptTask(program, capacity, std::move(keep_alive), std::move(site)));
+  return Ref<ScriptTask>(new (memory)
+                             ScriptTask(program, capacity, std::move(keep_alive), std::move(site)));
 }
 
 void ScriptTask::operator delete(ScriptTask* self, std::destroying_delete_t) {
@@ -37,9 +41,10 @@ void ScriptTask::operator delete(ScriptTask* self, std::destroying_delete_t) {
   cached_delete(self, bytes);
 }
 
-ScriptTask::ScriptTask(const Program& program, uint32_t capacity, Ref<RefCounted> keep_alive, Ref<ForkSite> site)
-    : top_(program.num_registers), capacity_(capacity), registers_(inline_registers()), inline_capacity_(capacity),
-      keep_alive_(std::move(keep_alive)), site_(std::move(site)) {
+ScriptTask::ScriptTask(const Program& program, uint32_t capacity, Ref<RefCounted> keep_alive,
+                       Ref<ForkSite> site)
+    : top_(program.num_registers), capacity_(capacity), registers_(inline_registers()),
+      inline_capacity_(capacity), keep_alive_(std::move(keep_alive)), site_(std::move(site)) {
   for (uint32_t k = 0; k < capacity; ++k) new (&registers_[k]) IValue();
   frames_.push_back({&program, 0, 0, nullptr, 0});
 }
@@ -54,7 +59,8 @@ void ScriptTask::grow(uint32_t registers) {
   const uint32_t capacity = std::max(registers, capacity_ * 2);
   auto* bigger = static_cast<IValue*>(std::malloc(capacity * sizeof(IValue)));
   if (!bigger) throw std::bad_alloc();
-  std::memcpy(static_cast<void*>(bigger), static_cast<void*>(registers_), capacity_ * sizeof(IValue));
+  std::memcpy(static_cast<void*>(bigger), static_cast<void*>(registers_),
+              capacity_ * sizeof(IValue));
   for (uint32_t k = capacity_; k < capacity; ++k) new (&bigger[k]) IValue();
   if (registers_ != inline_registers()) std::free(registers_);
   registers_ = bigger;
@@ -77,7 +83,8 @@ Ref<Traceback> ScriptTask::traceback() const {
   out->forked_at = site_;
   for (size_t k = 0; k < frames_.size(); ++k) {
     const Frame& frame = frames_[k];
-    if (k + 1 < frames_.size() && frames_[k + 1].program->is_fused) continue;  // that one knows the line
+    if (k + 1 < frames_.size() && frames_[k + 1].program->is_fused)
+      continue;  // that one knows the line
     out->entries.push_back({frame.program->name, frame.program->range_at(frame.position)});
   }
   return out;
@@ -85,12 +92,14 @@ Ref<Traceback> ScriptTask::traceback() const {
 
 // ── the profile: spans belong to threads ──
 
-// A span that goes on after a suspension, in a session that saw its beginning, counts as one with it.
+// A span that goes on after a suspension, in a session that saw its beginning, counts as one with
+// it.
 void ScriptTask::begin_span(Frame& frame) {
   if (frame.program->is_fused) return;
   const bool is_resumed = frame.session != 0;
-  frame.span = profile::detail::begin_span(frame.program->profile_name, profile::Category::kFunction, nullptr, 0, is_resumed,
-                                           &frame.session);
+  frame.span =
+      profile::detail::begin_span(frame.program->profile_name, profile::Category::kFunction,
+                                  nullptr, 0, is_resumed, &frame.session);
 }
 
 void ScriptTask::end_span(Frame& frame) {
@@ -118,9 +127,10 @@ namespace {
 
 Ref<ScriptTask> task_for(Function& function, std::vector<IValue>& args, Ref<ForkSite> site) {
   const Program& program = program_of(function);
-  PRONG_CHECK(args.size() == program.num_parameters, kType, function.name(), "() takes ", program.num_parameters,
-              " arguments, got ", args.size());
-  Ref<ScriptTask> task = ScriptTask::create(program, Ref<RefCounted>(const_cast<Program*>(&program)), std::move(site));
+  PRONG_CHECK(args.size() == program.num_parameters, kType, function.name(), "() takes ",
+              program.num_parameters, " arguments, got ", args.size());
+  Ref<ScriptTask> task =
+      ScriptTask::create(program, Ref<RefCounted>(const_cast<Program*>(&program)), std::move(site));
   for (uint32_t k = 0; k < args.size(); ++k) task->argument(k) = std::move(args[k]);
   return task;
 }

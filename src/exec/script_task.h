@@ -1,4 +1,5 @@
-// ScriptTask: a run of scripted code that may be suspended: frames and registers in one object. Made by run.cpp and by FORK.
+// ScriptTask: a run of scripted code that may be suspended: frames and registers in one object.
+// Made by run.cpp and by FORK.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,10 @@ namespace prong::exec {
 
 class ScriptTask final : public Task {
  public:
-  // A task about to run `program`; arguments are put in through argument(i). The site is null for the outermost call.
-  static Ref<ScriptTask> create(const Program& program, Ref<RefCounted> keep_alive, Ref<ForkSite> site);
+  // A task about to run `program`; arguments are put in through argument(i). The site is null for
+  // the outermost call.
+  static Ref<ScriptTask> create(const Program& program, Ref<RefCounted> keep_alive,
+                                Ref<ForkSite> site);
   ~ScriptTask() override;
   static void operator delete(ScriptTask* self, std::destroying_delete_t);
 
@@ -47,12 +50,14 @@ class ScriptTask final : public Task {
     friend bool operator==(const CachedAllocator&, const CachedAllocator&) { return true; }
   };
 
-  ScriptTask(const Program& program, uint32_t capacity, Ref<RefCounted> keep_alive, Ref<ForkSite> site);
+  ScriptTask(const Program& program, uint32_t capacity, Ref<RefCounted> keep_alive,
+             Ref<ForkSite> site);
   IValue* inline_registers() { return reinterpret_cast<IValue*>(this + 1); }
 
   Ref<Task> finish(IValue value);
   Ref<Task> interpret();
-  // Goes on in the handler of a `with` region, or ends the task: then `next` is what to run after it.
+  // Goes on in the handler of a `with` region, or ends the task: then `next` is what to run after
+  // it.
   bool unwind(std::exception_ptr error, Ref<Task>& next);
   void push(const Program& program, Arguments& args);
   void pop();
@@ -60,7 +65,7 @@ class ScriptTask final : public Task {
   Ref<Traceback> traceback() const;
   void begin_span(Frame& frame);
   void end_span(Frame& frame);
-  void leave_thread();   // before a wait that suspends
+  void leave_thread();  // before a wait that suspends
   void return_to_thread();
 
   void enter(Arguments& args);
@@ -68,12 +73,12 @@ class ScriptTask final : public Task {
   void call_method(Frame& frame, const Instruction& i, Arguments& args);
   [[noreturn]] static void raise(const Program& p, const Instruction& i, const IValue& message);
 
-  uint32_t top_;       // registers in use
+  uint32_t top_;  // registers in use
   uint32_t capacity_;
   IValue* registers_;  // inline ones, or on the heap
   const uint32_t inline_capacity_;
   std::vector<Frame, CachedAllocator<Frame>> frames_;
-  Future* future_ = nullptr;  // Task keeps it alive
+  Future* future_ = nullptr;    // Task keeps it alive
   Ref<RefCounted> keep_alive_;  // the entry's program
   Ref<ForkSite> site_;
   std::vector<ContextManager*> managers_;  // entered and not left; registers own them

@@ -1,5 +1,5 @@
-// Saved functions and modules: graphs as text, values as text, tensors as bytes, in a zip archive. Called by bindings (jit.save,
-// jit.load) and by C++ programs that run what Python saved.
+// Saved functions and modules: graphs as text, values as text, tensors as bytes, in a zip archive.
+// Called by bindings (jit.save, jit.load) and by C++ programs that run what Python saved.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct Archive {
   std::vector<std::pair<std::string, std::string>> extra_files;
 };
 
-// With all classes, functions, tensors and objects that are reached. kRuntime, naming the function, for what cannot be
-// saved: a call of a Python function, a future, an object of Python.
+// With all classes, functions, tensors and objects that are reached. kRuntime, naming the function,
+// for what cannot be saved: a call of a Python function, a future, an object of Python.
 std::string save_archive(const Archive& archive);
 
 // Tensors that shared memory share it again; functions keep names, defaults and source lines.

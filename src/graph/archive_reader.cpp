@@ -25,7 +25,8 @@ class Reader {
     out.root = value(root_[1]);
     if (!root_[2].is_none()) out.function = function(root_[2].to_string());
     for (const auto& [name, content] : files_)
-      if (name.starts_with("extra/")) out.extra_files.emplace_back(name.substr(6), std::string(content));
+      if (name.starts_with("extra/"))
+        out.extra_files.emplace_back(name.substr(6), std::string(content));
     return out;
   }
 
@@ -33,33 +34,43 @@ class Reader {
   std::string_view file(std::string_view name) const {
     for (const auto& [known, content] : files_)
       if (known == name) return content;
-    throw_error(ErrorKind::kRuntime, cat("load: the archive has no file '", name, "': it was not written by Prong"));
+    throw_error(ErrorKind::kRuntime,
+                cat("load: the archive has no file '", name, "': it was not written by Prong"));
   }
 
   // The manifest's records by their first item.
   void split(std::string_view manifest) {
     const size_t end = std::min(manifest.find('\n'), manifest.size());
-    PRONG_CHECK(manifest.substr(0, end) == "prong archive 1", kRuntime, "load: the archive is '", manifest.substr(0, end),
-                "', this Prong reads 'prong archive 1'");
+    PRONG_CHECK(manifest.substr(0, end) == "prong archive 1", kRuntime, "load: the archive is '",
+                manifest.substr(0, end), "', this Prong reads 'prong archive 1'");
     manifest.remove_prefix(std::min(end + 1, manifest.size()));
     while (!manifest.empty()) {
       const size_t stop = std::min(manifest.find('\n'), manifest.size());
       Items record = parse_literal(manifest.substr(0, stop)).items();
       manifest.remove_prefix(std::min(stop + 1, manifest.size()));
       const std::string& kind = record.at(0).to_string();
-      if (kind == "root") root_ = std::move(record);
-      else if (kind == "class") class_records_.push_back(std::move(record));
-      else if (kind == "named_tuple_type") tuple_records_.push_back(std::move(record));
-      else if (kind == "function") display_names_[record.at(1).to_string()] = record.at(2).to_string();
-      else if (kind == "source") scope_.sources.push_back(make_ref<SourceText>(record.at(1).to_string(), record.at(3).to_string(), static_cast<int>(record.at(2).to_int())));
-      else value_records_.push_back(std::move(record));
+      if (kind == "root")
+        root_ = std::move(record);
+      else if (kind == "class")
+        class_records_.push_back(std::move(record));
+      else if (kind == "named_tuple_type")
+        tuple_records_.push_back(std::move(record));
+      else if (kind == "function")
+        display_names_[record.at(1).to_string()] = record.at(2).to_string();
+      else if (kind == "source")
+        scope_.sources.push_back(make_ref<SourceText>(record.at(1).to_string(),
+                                                      record.at(3).to_string(),
+                                                      static_cast<int>(record.at(2).to_int())));
+      else
+        value_records_.push_back(std::move(record));
     }
   }
 
   // All classes first, then what they hold, since they may name each other.
   void make_classes() {
     for (const Items& r : class_records_) {
-      auto c = make_ref<ClassType>(r.at(1).to_string(), static_cast<ClassType::Kind>(r.at(3).to_int()));
+      auto c =
+          make_ref<ClassType>(r.at(1).to_string(), static_cast<ClassType::Kind>(r.at(3).to_int()));
       scope_.types.push_back(Type::class_(c));  // found by its name in the archive
       c->qualified_name = r.at(2).to_string();
       classes_[r.at(1).to_string()] = std::move(c);
@@ -75,7 +86,8 @@ class Reader {
       ClassType& c = *classes_.at(r.at(1).to_string());
       for (const IValue& a : r.at(4).items()) {
         const Items& parts = a.items();
-        c.add_attribute({parts.at(0).to_string(), parse_type(parts.at(1).to_string(), scope_), parts.at(2).to_bool(), parts.at(3).to_bool()});
+        c.add_attribute({parts.at(0).to_string(), parse_type(parts.at(1).to_string(), scope_),
+                         parts.at(2).to_bool(), parts.at(3).to_bool()});
       }
       for (const IValue& i : r.at(7).items()) c.interfaces.push_back(classes_.at(i.to_string()));
     }
@@ -91,7 +103,8 @@ class Reader {
     } catch (const Error&) {
       return false;
     }
-    scope_.types.push_back(Type::named_tuple(r.at(1).to_string(), std::move(fields), std::move(elements)));
+    scope_.types.push_back(
+        Type::named_tuple(r.at(1).to_string(), std::move(fields), std::move(elements)));
     return true;
   }
 
@@ -101,7 +114,9 @@ class Reader {
     for (size_t k = 0; k < value_records_.size(); ++k) fill(scope_.pool[k], value_records_[k]);
     for (const Items& r : class_records_)
       for (const IValue& constant : r.at(6).items())
-        classes_.at(r.at(1).to_string())->constants.emplace_back(constant.items().at(0).to_string(), value(constant.items().at(1)));
+        classes_.at(r.at(1).to_string())
+            ->constants.emplace_back(constant.items().at(0).to_string(),
+                                     value(constant.items().at(1)));
   }
   IValue shell(const Items& r) {
     const std::string& kind = r.at(0).to_string();
@@ -109,8 +124,10 @@ class Reader {
     if (kind == "list") return IValue(make_ref<ListBox>());
     if (kind == "dict") return IValue(make_ref<DictBox>());
     if (kind == "tuple") return IValue(make_ref<TupleBox>());
-    if (kind == "object") return IValue(Ref<ObjectBase>(make_ref<Object>(classes_.at(r.at(1).to_string()))));
-    PRONG_CHECK(kind == "named_tuple", kRuntime, "load: the archive holds a '", kind, "', which this Prong does not know");
+    if (kind == "object")
+      return IValue(Ref<ObjectBase>(make_ref<Object>(classes_.at(r.at(1).to_string()))));
+    PRONG_CHECK(kind == "named_tuple", kRuntime, "load: the archive holds a '", kind,
+                "', which this Prong does not know");
     auto names = make_ref<TupleNames>();
     names->type_name = r.at(1).to_string();
     for (const IValue& f : r.at(2).items()) names->fields.push_back(f.to_string());
@@ -142,7 +159,8 @@ class Reader {
       storage = make_ref<Storage>(bytes.size());
       if (!bytes.empty()) std::memcpy(storage->data(), bytes.data(), bytes.size());
     }
-    Tensor t = Tensor::view_of(storage, r.at(4).to_int(), r.at(2).to_dims(), r.at(3).to_dims(), r.at(1).to_dtype());
+    Tensor t = Tensor::view_of(storage, r.at(4).to_int(), r.at(2).to_dims(), r.at(3).to_dims(),
+                               r.at(1).to_dtype());
     t.impl()->requires_grad = r.at(6).to_bool();
     return t;
   }
@@ -155,10 +173,12 @@ class Reader {
       by_name_[f->name()] = f;
     }
     for (const auto& f : functions_)
-      if (const auto it = display_names_.find(f->name()); it != display_names_.end()) f->set_name(it->second);
+      if (const auto it = display_names_.find(f->name()); it != display_names_.end())
+        f->set_name(it->second);
     for (const Items& r : class_records_)
       for (const IValue& m : r.at(5).items())
-        classes_.at(r.at(1).to_string())->add_method(m.items().at(0).to_string(), function(m.items().at(1).to_string()));
+        classes_.at(r.at(1).to_string())
+            ->add_method(m.items().at(0).to_string(), function(m.items().at(1).to_string()));
   }
   Ref<Function> function(const std::string& name) const {
     const auto it = by_name_.find(name);

@@ -19,11 +19,15 @@ class Writer {
     if (archive.function) add(*archive.function);
     fill();
     std::string manifest = "prong archive 1\n";
-    line(manifest, record({"root", root, archive.function ? IValue(names_.functions.at(archive.function.get())) : IValue()}));
+    line(manifest, record({"root", root,
+                           archive.function ? IValue(names_.functions.at(archive.function.get()))
+                                            : IValue()}));
     for (const ClassType* c : classes_) line(manifest, class_record(*c));
     for (const TypePtr& t : named_tuples_) line(manifest, named_tuple_record(*t));
-    for (const Function* f : functions_) line(manifest, record({"function", names_.functions.at(f), f->name()}));
-    for (const auto& s : sources_) line(manifest, record({"source", s->file, int64_t{s->first_line}, s->text}));
+    for (const Function* f : functions_)
+      line(manifest, record({"function", names_.functions.at(f), f->name()}));
+    for (const auto& s : sources_)
+      line(manifest, record({"source", s->file, int64_t{s->first_line}, s->text}));
     for (const IValue& r : records_) line(manifest, r);
     PrintOptions options;
     options.ranges = true;
@@ -31,10 +35,14 @@ class Writer {
     options.names = &names_;
     std::string code;
     for (const Function* f : functions_) code += print(*f, options);
-    std::vector<std::pair<std::string, std::string>> files{{"manifest.txt", std::move(manifest)}, {"code.txt", std::move(code)}};
+    std::vector<std::pair<std::string, std::string>> files{{"manifest.txt", std::move(manifest)},
+                                                           {"code.txt", std::move(code)}};
     for (size_t k = 0; k < storages_.size(); ++k)
-      files.emplace_back(cat("data/", k), std::string(static_cast<const char*>(storages_[k]->data()), storages_[k]->bytes()));
-    for (const auto& [name, content] : archive.extra_files) files.emplace_back(cat("extra/", name), content);
+      files.emplace_back(
+          cat("data/", k),
+          std::string(static_cast<const char*>(storages_[k]->data()), storages_[k]->bytes()));
+    for (const auto& [name, content] : archive.extra_files)
+      files.emplace_back(cat("extra/", name), content);
     return write_zip(files);
   }
 
@@ -63,39 +71,47 @@ class Writer {
 
   IValue value_record(const IValue& v) {
     switch (v.tag()) {
-      case IValue::Tag::kTensor: return tensor_record(v.to_tensor());
-      case IValue::Tag::kList: return record({"list", references(v.items())});
-      case IValue::Tag::kTuple: {
-        const TupleNames* names = v.tuple()->names.get();
-        if (!names) return record({"tuple", references(v.items())});
-        std::vector<IValue> fields(names->fields.begin(), names->fields.end());
-        return record({"named_tuple", names->type_name, IValue::list(std::move(fields)), references(v.items())});
+    case IValue::Tag::kTensor:
+      return tensor_record(v.to_tensor());
+    case IValue::Tag::kList:
+      return record({"list", references(v.items())});
+    case IValue::Tag::kTuple: {
+      const TupleNames* names = v.tuple()->names.get();
+      if (!names) return record({"tuple", references(v.items())});
+      std::vector<IValue> fields(names->fields.begin(), names->fields.end());
+      return record({"named_tuple", names->type_name, IValue::list(std::move(fields)),
+                     references(v.items())});
+    }
+    case IValue::Tag::kDict: {
+      std::vector<IValue> items;
+      for (size_t k = 0; k < v.dict()->size(); ++k) {
+        items.push_back(v.dict()->entry(k).first);
+        items.push_back(v.dict()->entry(k).second);
       }
-      case IValue::Tag::kDict: {
-        std::vector<IValue> items;
-        for (size_t k = 0; k < v.dict()->size(); ++k) {
-          items.push_back(v.dict()->entry(k).first);
-          items.push_back(v.dict()->entry(k).second);
-        }
-        return record({"dict", references(items)});
+      return record({"dict", references(items)});
+    }
+    case IValue::Tag::kObject:
+      if (const auto* o = dynamic_cast<const Object*>(v.object())) {
+        add(*o->cls);
+        return record({"object", names_.classes.at(o->cls.get()), references(o->slots)});
       }
-      case IValue::Tag::kObject:
-        if (const auto* o = dynamic_cast<const Object*>(v.object())) {
-          add(*o->cls);
-          return record({"object", names_.classes.at(o->cls.get()), references(o->slots)});
-        }
-        throw_error(ErrorKind::kRuntime, cat("save: ", in_function(), "it uses ", v.object()->describe(), ", which lives in Python"));
-      default: throw_error(ErrorKind::kRuntime, cat("save: ", in_function(), "a ", name_of(v.tag()), " cannot be saved"));
+      throw_error(ErrorKind::kRuntime, cat("save: ", in_function(), "it uses ",
+                                           v.object()->describe(), ", which lives in Python"));
+    default:
+      throw_error(ErrorKind::kRuntime,
+                  cat("save: ", in_function(), "a ", name_of(v.tag()), " cannot be saved"));
     }
   }
   IValue tensor_record(const Tensor& t) {
     const Storage* s = t.storage().get();
     const auto [it, is_new] = storage_numbers_.try_emplace(s, storages_.size());
     if (is_new) storages_.push_back(s);
-    return record({"tensor", t.dtype(), IValue(DimsView(t.sizes())), IValue(DimsView(t.strides())), t.offset(),
-                   static_cast<int64_t>(it->second), t.requires_grad()});
+    return record({"tensor", t.dtype(), IValue(DimsView(t.sizes())), IValue(DimsView(t.strides())),
+                   t.offset(), static_cast<int64_t>(it->second), t.requires_grad()});
   }
-  std::string in_function() const { return current_ ? cat("function ", current_->name(), ": ") : std::string(); }
+  std::string in_function() const {
+    return current_ ? cat("function ", current_->name(), ": ") : std::string();
+  }
 
   // ── types, classes, functions ──
   void add(const Type& t) {
@@ -137,8 +153,10 @@ class Writer {
       if (n->function()) add(*n->function());
       if (n->range()) add(n->range().source);
       if (n->is(NodeKind::kCallPython))
-        throw_error(ErrorKind::kRuntime, cat("save: ", in_function(), "it calls ", n->object()->describe(),
-                                             ", which is Python and cannot be saved\n", n->range().highlight(current_->name())));
+        throw_error(ErrorKind::kRuntime,
+                    cat("save: ", in_function(), "it calls ", n->object()->describe(),
+                        ", which is Python and cannot be saved\n",
+                        n->range().highlight(current_->name())));
       if (n->is(NodeKind::kConstant) && !is_literal(n->constant())) reference(n->constant());
       for (const Block* inner : n->blocks()) add(*inner);
     }
@@ -158,16 +176,21 @@ class Writer {
   IValue class_record(const ClassType& c) {
     std::vector<IValue> attributes, methods, constants, interfaces;
     for (const auto& a : c.attributes())
-      attributes.push_back(record({a.name, print_type(*a.type, &names_), a.is_parameter, a.is_buffer}));
-    for (const auto& [name, f] : c.methods()) methods.push_back(record({name, names_.functions.at(f.get())}));
-    for (const auto& [name, value] : c.constants) constants.push_back(record({name, reference(value)}));
+      attributes.push_back(
+          record({a.name, print_type(*a.type, &names_), a.is_parameter, a.is_buffer}));
+    for (const auto& [name, f] : c.methods())
+      methods.push_back(record({name, names_.functions.at(f.get())}));
+    for (const auto& [name, value] : c.constants)
+      constants.push_back(record({name, reference(value)}));
     for (const auto& i : c.interfaces) interfaces.push_back(IValue(names_.classes.at(i.get())));
-    return record({"class", names_.classes.at(&c), c.qualified_name, static_cast<int64_t>(c.kind), IValue::list(std::move(attributes)),
-                   IValue::list(std::move(methods)), IValue::list(std::move(constants)), IValue::list(std::move(interfaces))});
+    return record({"class", names_.classes.at(&c), c.qualified_name, static_cast<int64_t>(c.kind),
+                   IValue::list(std::move(attributes)), IValue::list(std::move(methods)),
+                   IValue::list(std::move(constants)), IValue::list(std::move(interfaces))});
   }
   IValue named_tuple_record(const Type& t) {
     std::vector<IValue> fields;
-    for (size_t k = 0; k < t.fields().size(); ++k) fields.push_back(record({t.fields()[k], print_type(*t.elements()[k], &names_)}));
+    for (size_t k = 0; k < t.fields().size(); ++k)
+      fields.push_back(record({t.fields()[k], print_type(*t.elements()[k], &names_)}));
     return record({"named_tuple_type", t.name(), IValue::list(std::move(fields))});
   }
 

@@ -26,27 +26,36 @@ TypePtr class_type_of(ObjectBase* object) {
 
 TypePtr type_of_constant(const IValue& value) {
   switch (value.tag()) {
-    case IValue::Tag::kNone: return Type::none();
-    case IValue::Tag::kBool: return Type::bool_();
-    case IValue::Tag::kInt: return Type::int_();
-    case IValue::Tag::kFloat: return Type::float_();
-    case IValue::Tag::kDType: return Type::dtype();
-    case IValue::Tag::kTensor:
-    case IValue::Tag::kMeta: return Type::tensor();
-    case IValue::Tag::kString: return Type::str();
-    case IValue::Tag::kList:
-      PRONG_CHECK(!value.items().empty(), kValue, "the type of an empty list constant is not known");
-      return Type::list(type_of_constant(value.items()[0]));
-    case IValue::Tag::kTuple: {
-      std::vector<TypePtr> items;
-      for (const IValue& v : value.items()) items.push_back(type_of_constant(v));
-      const TupleNames* names = value.tuple()->names.get();
-      return names ? Type::named_tuple(names->type_name, names->fields, std::move(items))
-                   : Type::tuple(std::move(items));
-    }
-    case IValue::Tag::kObject: return class_type_of(value.object());
-    case IValue::Tag::kDict:
-    case IValue::Tag::kFuture: break;
+  case IValue::Tag::kNone:
+    return Type::none();
+  case IValue::Tag::kBool:
+    return Type::bool_();
+  case IValue::Tag::kInt:
+    return Type::int_();
+  case IValue::Tag::kFloat:
+    return Type::float_();
+  case IValue::Tag::kDType:
+    return Type::dtype();
+  case IValue::Tag::kTensor:
+  case IValue::Tag::kMeta:
+    return Type::tensor();
+  case IValue::Tag::kString:
+    return Type::str();
+  case IValue::Tag::kList:
+    PRONG_CHECK(!value.items().empty(), kValue, "the type of an empty list constant is not known");
+    return Type::list(type_of_constant(value.items()[0]));
+  case IValue::Tag::kTuple: {
+    std::vector<TypePtr> items;
+    for (const IValue& v : value.items()) items.push_back(type_of_constant(v));
+    const TupleNames* names = value.tuple()->names.get();
+    return names ? Type::named_tuple(names->type_name, names->fields, std::move(items))
+                 : Type::tuple(std::move(items));
+  }
+  case IValue::Tag::kObject:
+    return class_type_of(value.object());
+  case IValue::Tag::kDict:
+  case IValue::Tag::kFuture:
+    break;
   }
   throw_error(ErrorKind::kValue, cat("a ", name_of(value.tag()), " cannot be a constant"));
 }
@@ -76,7 +85,9 @@ Value* GraphBuilder::constant(IValue value) {
 }
 
 Value* GraphBuilder::constant(IValue value, TypePtr type) {
-  return create(NodeKind::kConstant, {})->set_constant(std::move(value))->add_output(std::move(type));
+  return create(NodeKind::kConstant, {})
+      ->set_constant(std::move(value))
+      ->add_output(std::move(type));
 }
 
 Value* GraphBuilder::uninitialized(TypePtr type) {
@@ -95,9 +106,10 @@ std::vector<Value*> filled(GraphBuilder& b, const Schema& schema, std::span<Valu
   for (size_t i = inputs.size(); i < schema.arguments.size(); ++i) {
     const Argument& a = schema.arguments[i];
     PRONG_ASSERT(a.has_default, schema.name, " lacks argument '", a.name, "'");
-    inputs.push_back(b.constant(a.default_value, a.default_value.is_none() || a.default_value.is_list()
-                                                     ? a.type
-                                                     : type_of_constant(a.default_value)));
+    inputs.push_back(
+        b.constant(a.default_value, a.default_value.is_none() || a.default_value.is_list()
+                                        ? a.type
+                                        : type_of_constant(a.default_value)));
   }
   return inputs;
 }
@@ -118,15 +130,17 @@ Value* GraphBuilder::host(const HostOp& op, Values inputs, TypePtr result) {
   if (!result) {
     TypeBindings bindings;
     for (size_t i = 0; i < all.size(); ++i)
-      PRONG_ASSERT(match_type(op.schema.arguments[i].type, all[i]->type(), bindings), op.name(), ": argument ",
-                   i, " is ", all[i]->type(), ", expected ", op.schema.arguments[i].type);
+      PRONG_ASSERT(match_type(op.schema.arguments[i].type, all[i]->type(), bindings), op.name(),
+                   ": argument ", i, " is ", all[i]->type(), ", expected ",
+                   op.schema.arguments[i].type);
     result = prong::substitute(result_of(op.schema), bindings);
     PRONG_ASSERT(result, op.name(), ": the result's type doesn't follow from the arguments");
   }
   return create(NodeKind::kHost, all)->set_host(op)->add_output(std::move(result));
 }
 
-Value* GraphBuilder::host(std::string_view name, std::initializer_list<Value*> inputs, TypePtr result) {
+Value* GraphBuilder::host(std::string_view name, std::initializer_list<Value*> inputs,
+                          TypePtr result) {
   return host(host_registry().get(name), Values(inputs.begin(), inputs.size()), std::move(result));
 }
 
@@ -137,7 +151,8 @@ Value* GraphBuilder::call(Ref<Function> function, Values inputs) {
   return n->add_output(result_of(schema));
 }
 
-Value* GraphBuilder::call_method(Value* receiver, std::string_view method, Values arguments, TypePtr result) {
+Value* GraphBuilder::call_method(Value* receiver, std::string_view method, Values arguments,
+                                 TypePtr result) {
   Node* n = create(NodeKind::kCallMethod, {});
   n->add_input(receiver);
   for (Value* v : arguments) n->add_input(v);
@@ -157,7 +172,8 @@ Value* GraphBuilder::fork(Ref<Function> function, Values inputs) {
   return n->add_output(Type::future(result_of(schema)));
 }
 
-Value* GraphBuilder::fork_method(Value* receiver, std::string_view method, Values arguments, TypePtr result) {
+Value* GraphBuilder::fork_method(Value* receiver, std::string_view method, Values arguments,
+                                 TypePtr result) {
   Node* n = create(NodeKind::kFork, {});
   n->add_input(receiver);
   for (Value* v : arguments) n->add_input(v);
@@ -216,9 +232,12 @@ Value* GraphBuilder::dict(TypePtr key, TypePtr value, Values keys_and_values) {
 Value* GraphBuilder::tuple_get(Value* tuple, int64_t index) {
   Value* const inputs[] = {tuple};
   const auto& items = tuple->type()->elements();
-  PRONG_ASSERT(tuple->type()->is(TypeKind::kTuple) && index >= 0 && index < static_cast<int64_t>(items.size()),
+  PRONG_ASSERT(tuple->type()->is(TypeKind::kTuple) && index >= 0 &&
+                   index < static_cast<int64_t>(items.size()),
                "item ", index, " of a ", tuple->type());
-  return create(NodeKind::kTupleGet, inputs)->set_index(index)->add_output(items[static_cast<size_t>(index)]);
+  return create(NodeKind::kTupleGet, inputs)
+      ->set_index(index)
+      ->add_output(items[static_cast<size_t>(index)]);
 }
 
 std::vector<Value*> GraphBuilder::tuple_unpack(Value* tuple) {
@@ -239,7 +258,9 @@ std::vector<Value*> GraphBuilder::list_unpack(Value* list, size_t n) {
 
 Value* GraphBuilder::isinstance(Value* value, std::vector<TypePtr> types) {
   Value* const inputs[] = {value};
-  return create(NodeKind::kIsInstance, inputs)->set_types(std::move(types))->add_output(Type::bool_());
+  return create(NodeKind::kIsInstance, inputs)
+      ->set_types(std::move(types))
+      ->add_output(Type::bool_());
 }
 
 Value* GraphBuilder::unchecked_cast(Value* value, TypePtr type) {
@@ -283,7 +304,8 @@ void GraphBuilder::yield(Values values) {
   block()->yield()->set_range(range_);
 }
 
-void GraphBuilder::raise(std::string_view class_name, Value* message, Ref<ObjectBase> python_class) {
+void GraphBuilder::raise(std::string_view class_name, Value* message,
+                         Ref<ObjectBase> python_class) {
   Value* const inputs[] = {message};
   Node* n = create(NodeKind::kRaise, inputs)->set_name(class_name);
   if (python_class) n->set_object(std::move(python_class));
@@ -296,7 +318,9 @@ void GraphBuilder::assert_(Value* condition, Value* message) {
 
 // ── ops/builder.h ──
 
-IValue GraphBuilder::box(Value* value) { return IValue(Ref<ObjectBase>(make_ref<ValueBox>(value))); }
+IValue GraphBuilder::box(Value* value) {
+  return IValue(Ref<ObjectBase>(make_ref<ValueBox>(value)));
+}
 
 Value* GraphBuilder::value_of(const IValue& boxed) {
   if (boxed.is_object())
@@ -320,7 +344,8 @@ IValue GraphBuilder::apply(const OpDef& op, std::span<const IValue> args) {
 }
 
 TensorMeta GraphBuilder::meta(const IValue&) {
-  throw_error(ErrorKind::kInternal, "the shapes of graph values are not known while a graph is built");
+  throw_error(ErrorKind::kInternal,
+              "the shapes of graph values are not known while a graph is built");
 }
 
 }  // namespace prong

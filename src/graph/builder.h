@@ -1,5 +1,5 @@
-// GraphBuilder: appends nodes at an insertion point. Used by front ends and by passes; as ops/builder.h's Builder it
-// lets composite rules and gradients write graphs.
+// GraphBuilder: appends nodes at an insertion point. Used by front ends and by passes; as
+// ops/builder.h's Builder it lets composite rules and gradients write graphs.
 #pragma once
 
 #include <initializer_list>
@@ -18,8 +18,8 @@ class GraphBuilder final : public Builder {
  public:
   using Values = std::span<Value* const>;
 
-  explicit GraphBuilder(Graph& graph);       // at the end of the top block
-  explicit GraphBuilder(Block* block);        // at its end
+  explicit GraphBuilder(Graph& graph);  // at the end of the top block
+  explicit GraphBuilder(Block* block);  // at its end
   static GraphBuilder before(Node* node);
 
   Graph& graph() const { return *graph_; }
@@ -37,10 +37,12 @@ class GraphBuilder final : public Builder {
   Value* uninitialized(TypePtr type);
 
   // ── calls ──
-  // Inputs in the schema's order; trailing ones with defaults may be left out. Result: the schema's, a tuple for several.
+  // Inputs in the schema's order; trailing ones with defaults may be left out. Result: the
+  // schema's, a tuple for several.
   Value* op(const OpDef& op, Values inputs);
   Value* op(std::string_view name, std::initializer_list<Value*> inputs);
-  // The result's type is found by matching the schema's variables; pass it where it can't be (empty lists).
+  // The result's type is found by matching the schema's variables; pass it where it can't be (empty
+  // lists).
   Value* host(const HostOp& op, Values inputs, TypePtr result = {});
   Value* host(std::string_view name, std::initializer_list<Value*> inputs, TypePtr result = {});
   Value* call(Ref<Function> function, Values inputs);
@@ -48,7 +50,8 @@ class GraphBuilder final : public Builder {
   Value* call_python(Ref<PyCallable> callable, Values inputs, TypePtr result);
   Value* fork(Ref<Function> function, Values inputs);
   Value* fork_method(Value* receiver, std::string_view method, Values arguments, TypePtr result);
-  // A fork of block 0; its parameters stand for the inputs. Fill it, and set its result with yield().
+  // A fork of block 0; its parameters stand for the inputs. Fill it, and set its result with
+  // yield().
   Node* fork_block(Values inputs, TypePtr result);
   Value* wait(Value* future);
 
@@ -66,12 +69,14 @@ class GraphBuilder final : public Builder {
   Value* isinstance(Value* value, std::vector<TypePtr> types);
   Value* unchecked_cast(Value* value, TypePtr type);
 
-  // ── control flow: fill the blocks with a builder at their ends, then yield(); then add the outputs ──
+  // ── control flow: fill the blocks with a builder at their ends, then yield(); then add the
+  // outputs ──
   Node* if_(Value* condition);  // node->body(0), node->body(1); node->add_output(type)
   // carried: initial values; adds block parameters (i, carried...) and outputs of the same types.
   Node* loop(Value* trip_count, Value* condition, Values carried);
-  Node* with(Value* manager, TypePtr entered);  // node->body() has one parameter; node->add_output(type)
-  void yield(Values values);  // ends the block that the insertion point is in
+  Node* with(Value* manager,
+             TypePtr entered);  // node->body() has one parameter; node->add_output(type)
+  void yield(Values values);    // ends the block that the insertion point is in
   void yield(std::initializer_list<Value*> values) { yield(Values(values.begin(), values.size())); }
 
   void raise(std::string_view class_name, Value* message, Ref<ObjectBase> python_class = {});
@@ -79,7 +84,8 @@ class GraphBuilder final : public Builder {
 
   Node* create(NodeKind kind, Values inputs);  // at the insertion point, with the current range
 
-  // ── ops/builder.h: IValues hold graph values (value_of) or plain numbers, which become constants ──
+  // ── ops/builder.h: IValues hold graph values (value_of) or plain numbers, which become constants
+  // ──
   IValue apply(const OpDef& op, std::span<const IValue> args) override;
   TensorMeta meta(const IValue& tensor) override;  // kInternal: shapes aren't known here yet
   static IValue box(Value* value);
@@ -92,7 +98,8 @@ class GraphBuilder final : public Builder {
   SourceRange range_;
 };
 
-// The static type of a constant: Tensor, int, List[int], Tuple[...]; kValue for what has none (an empty list).
+// The static type of a constant: Tensor, int, List[int], Tuple[...]; kValue for what has none (an
+// empty list).
 TypePtr type_of_constant(const IValue& value);
 
 }  // namespace prong

@@ -13,7 +13,8 @@ Graph& Function::graph() const {
 }
 
 void Function::define(std::unique_ptr<Graph> graph) {
-  PRONG_CHECK(!program(), kInternal, "function '", name_, "' was run already, so it cannot be defined again");
+  PRONG_CHECK(!program(), kInternal, "function '", name_,
+              "' was run already, so it cannot be defined again");
   graph_ = std::move(graph);
 }
 
@@ -31,7 +32,8 @@ RefCounted* Function::try_set_program(Ref<RefCounted> program) {
 }
 
 int ClassType::add_attribute(Attribute a) {
-  PRONG_CHECK(find_attribute(a.name) < 0, kValue, "class ", qualified_name, " has two attributes '", a.name, "'");
+  PRONG_CHECK(find_attribute(a.name) < 0, kValue, "class ", qualified_name, " has two attributes '",
+              a.name, "'");
   attributes_.push_back(std::move(a));
   return static_cast<int>(attributes_.size()) - 1;
 }
@@ -61,7 +63,9 @@ namespace {
 
 // Arguments after self, and results, of `mine` can stand for those of `asked`.
 bool fits(const Schema& mine, const Schema& asked) {
-  if (mine.arguments.size() != asked.arguments.size() || mine.results.size() != asked.results.size()) return false;
+  if (mine.arguments.size() != asked.arguments.size() ||
+      mine.results.size() != asked.results.size())
+    return false;
   for (size_t i = 1; i < mine.arguments.size(); ++i)
     if (!is_subtype(asked.arguments[i].type, mine.arguments[i].type)) return false;
   for (size_t i = 0; i < mine.results.size(); ++i)
@@ -84,7 +88,8 @@ bool ClassType::is_subclass_of(const ClassInfo& other) const {
 
 IValue& Object::slot(std::string_view name) {
   const int i = cls->find_attribute(name);
-  PRONG_CHECK(i >= 0, kAttribute, "'", cls->qualified_name, "' object has no attribute '", name, "'");
+  PRONG_CHECK(i >= 0, kAttribute, "'", cls->qualified_name, "' object has no attribute '", name,
+              "'");
   return slots[static_cast<size_t>(i)];
 }
 

@@ -1,4 +1,5 @@
-// Function, ClassType and Object: what graphs call, and the instances (modules, scripted classes) they work on.
+// Function, ClassType and Object: what graphs call, and the instances (modules, scripted classes)
+// they work on.
 #pragma once
 
 #include <atomic>
@@ -12,21 +13,26 @@
 
 namespace prong {
 
-// A name, a signature and a graph. May be declared first and given its graph later (recursion); after define() it
-// does not change, save by the pass pipeline before its first run.
+// A name, a signature and a graph. May be declared first and given its graph later (recursion);
+// after define() it does not change, save by the pass pipeline before its first run.
 class Function final : public RefCounted {
  public:
   Function(std::string name, Schema schema) : name_(std::move(name)), schema_(std::move(schema)) {}
   ~Function() override;
 
-  const std::string& name() const { return name_; }  // as in tracebacks and profiles: "align_rows", "forward"
+  const std::string& name() const {
+    return name_;
+  }  // as in tracebacks and profiles: "align_rows", "forward"
   void set_name(std::string name) { name_ = std::move(name); }
-  const Schema& schema() const { return schema_; }     // methods: self is the first argument
-  void set_schema(Schema schema) { schema_ = std::move(schema); }  // when the result's type is known (before callers are built)
+  const Schema& schema() const { return schema_; }  // methods: self is the first argument
+  void set_schema(Schema schema) {
+    schema_ = std::move(schema);
+  }  // when the result's type is known (before callers are built)
   bool is_defined() const { return graph_ != nullptr; }
   Graph& graph() const;  // kInternal unless defined
   void define(std::unique_ptr<Graph> graph);
-  // Back to declared only. Who owns functions that call each other in a circle breaks it so in the end.
+  // Back to declared only. Who owns functions that call each other in a circle breaks it so in the
+  // end.
   void clear();
 
   // What exec/ made of the graph: written once (try_set_program), read without a lock.
@@ -55,8 +61,8 @@ class ClassType final : public ClassInfo {
   Kind kind;
   bool is_module() const { return kind == Kind::kModule; }
 
-  int add_attribute(Attribute a);                        // its slot; kValue if the name is taken
-  int find_attribute(std::string_view name) const;       // slot or -1
+  int add_attribute(Attribute a);                   // its slot; kValue if the name is taken
+  int find_attribute(std::string_view name) const;  // slot or -1
   const std::vector<Attribute>& attributes() const { return attributes_; }
 
   void add_method(std::string_view name, Ref<Function> f);  // replaces one of that name
@@ -89,8 +95,9 @@ struct PyCallable : ObjectBase {
   virtual IValue call(std::span<IValue> args) = 0;
 };
 
-// What a `with` of the library's own does (no_grad, record_function: host ops of type Any make them); scripted classes
-// have methods __enter__(self) and __exit__(self, type, value, traceback) instead.
+// What a `with` of the library's own does (no_grad, record_function: host ops of type Any make
+// them); scripted classes have methods __enter__(self) and __exit__(self, type, value, traceback)
+// instead.
 struct ContextManager : ObjectBase {
   virtual IValue enter() = 0;
   virtual void exit() = 0;  // also when an exception passes; never swallows it

@@ -225,7 +225,9 @@ Node* copy_node(Graph& to, Node* at, const Node& n, Copies& copies) {
   if (n.is(NodeKind::kOp)) c->set_op(n.op());
   if (n.is(NodeKind::kHost)) c->set_host(n.host());
   c->set_constant(n.constant())->set_name(n.name())->set_index(n.index())->set_types(n.types());
-  c->set_function(Ref<Function>(n.function()))->set_subgraph(n.subgraph_ref())->set_range(n.range());
+  c->set_function(Ref<Function>(n.function()))
+      ->set_subgraph(n.subgraph_ref())
+      ->set_range(n.range());
   c->set_attachment(n.attachment());
   for (Value* v : n.outputs()) copies[v] = c->add_output(v->type(), v->name());
   c->insert_before(at);

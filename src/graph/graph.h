@@ -1,5 +1,6 @@
-// The one IR: Graph owns Blocks, Nodes and Values. Made by script/ and capture/, rewritten by passes/, run by exec/.
-// Invariants are in README.md and checked by verify.h. Not thread-safe while it changes.
+// The one IR: Graph owns Blocks, Nodes and Values. Made by script/ and capture/, rewritten by
+// passes/, run by exec/. Invariants are in README.md and checked by verify.h. Not thread-safe while
+// it changes.
 #pragma once
 
 #include <memory>
@@ -101,24 +102,51 @@ class Node {
   const Ref<RefCounted>& attachment() const { return attachment_; }
   void set_attachment(Ref<RefCounted> a) { attachment_ = std::move(a); }
 
-  Node* set_op(const OpDef& op) { op_ = &op; return this; }
-  Node* set_host(const HostOp& op) { host_ = &op; return this; }
-  Node* set_constant(IValue v) { constant_ = std::move(v); return this; }
-  Node* set_object(Ref<ObjectBase> o) { constant_ = IValue(std::move(o)); return this; }
-  Node* set_name(std::string_view name) { name_ = name; return this; }
-  Node* set_index(int64_t i) { index_ = i; return this; }
+  Node* set_op(const OpDef& op) {
+    op_ = &op;
+    return this;
+  }
+  Node* set_host(const HostOp& op) {
+    host_ = &op;
+    return this;
+  }
+  Node* set_constant(IValue v) {
+    constant_ = std::move(v);
+    return this;
+  }
+  Node* set_object(Ref<ObjectBase> o) {
+    constant_ = IValue(std::move(o));
+    return this;
+  }
+  Node* set_name(std::string_view name) {
+    name_ = name;
+    return this;
+  }
+  Node* set_index(int64_t i) {
+    index_ = i;
+    return this;
+  }
   Node* set_function(Ref<Function> f);
-  Node* set_types(std::vector<TypePtr> t) { types_ = std::move(t); return this; }
-  Node* set_subgraph(std::shared_ptr<Graph> g) { subgraph_ = std::move(g); return this; }
+  Node* set_types(std::vector<TypePtr> t) {
+    types_ = std::move(t);
+    return this;
+  }
+  Node* set_subgraph(std::shared_ptr<Graph> g) {
+    subgraph_ = std::move(g);
+    return this;
+  }
 
   const SourceRange& range() const { return range_; }
-  Node* set_range(SourceRange r) { range_ = std::move(r); return this; }
+  Node* set_range(SourceRange r) {
+    range_ = std::move(r);
+    return this;
+  }
 
   // ── place ──
-  void insert_before(Node* other);   // a new or removed node
+  void insert_before(Node* other);  // a new or removed node
   void insert_after(Node* other);
   void move_before(Node* other);
-  void erase();                       // kInternal if an output is used; blocks inside go with it
+  void erase();  // kInternal if an output is used; blocks inside go with it
   bool is_before(const Node* other) const;  // same block; counts
 
  private:
@@ -158,8 +186,8 @@ class Block {
   Value* add_parameter(TypePtr type, std::string_view name = {});
   void remove_parameter(size_t i);  // kInternal if used
 
-  Node* front() const { return first_; }        // never null: a block has at least its yield
-  Node* yield() const { return last_; }          // what the block gives
+  Node* front() const { return first_; }  // never null: a block has at least its yield
+  Node* yield() const { return last_; }   // what the block gives
   std::span<Value* const> results() const { return last_->inputs(); }
   void set_results(std::span<Value* const> values);
   bool is_empty() const { return first_ == last_; }
@@ -204,11 +232,14 @@ class Graph {
   Block* top() const { return top_; }
   std::span<Value* const> inputs() const { return top_->parameters(); }
   std::span<Value* const> outputs() const { return top_->results(); }
-  Value* add_input(TypePtr type, std::string_view name = {}) { return top_->add_parameter(std::move(type), name); }
+  Value* add_input(TypePtr type, std::string_view name = {}) {
+    return top_->add_parameter(std::move(type), name);
+  }
 
   Node* create(NodeKind kind);  // not in a block yet; GraphBuilder is the usual way
   std::unique_ptr<Graph> copy() const;
-  // Copies the nodes of `from` (not its yield) before `at`, its parameters standing for `arguments`; gives what the yield names.
+  // Copies the nodes of `from` (not its yield) before `at`, its parameters standing for
+  // `arguments`; gives what the yield names.
   std::vector<Value*> inline_before(Node* at, const Block& from, std::span<Value* const> arguments);
 
   // Text form; see printer.h for options.

@@ -13,7 +13,10 @@ constexpr double kInfinity = __builtin_inf();
 // One line of text: position, errors with a caret, and the small tokens.
 class Line {
  public:
-  Line(std::string_view text, int number, std::string_view file) : text_(text), number_(number), file_(file) { skip(); }
+  Line(std::string_view text, int number, std::string_view file)
+      : text_(text), number_(number), file_(file) {
+    skip();
+  }
 
   size_t indent() const { return text_.find_first_not_of(' '); }
   int number() const { return number_; }
@@ -31,7 +34,8 @@ class Line {
   }
   bool accept_word(std::string_view token) {
     const std::string_view r = rest();
-    if (r.substr(0, token.size()) != token || (r.size() > token.size() && is_word(r[token.size()]))) return false;
+    if (r.substr(0, token.size()) != token || (r.size() > token.size() && is_word(r[token.size()])))
+      return false;
     return accept(token);
   }
   void expect(std::string_view token) {
@@ -55,8 +59,8 @@ class Line {
     return w;
   }
   [[noreturn]] void fail(std::string_view what) const {
-    throw_error(ErrorKind::kValue, cat(file_, ":", number_, ":", at_ + 1, ": ", what, "\n  ", text_, "\n  ",
-                                       std::string(at_, ' '), "^"));
+    throw_error(ErrorKind::kValue, cat(file_, ":", number_, ":", at_ + 1, ": ", what, "\n  ", text_,
+                                       "\n  ", std::string(at_, ' '), "^"));
   }
 
   int64_t integer() {
@@ -82,8 +86,10 @@ IValue Line::number() {
   const size_t sign = peek() == '-' ? 1 : 0;
   size_t end = start + sign;
   bool is_float = false;
-  while (end < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[end])) || text_[end] == '.' || text_[end] == 'e' ||
-                                ((text_[end] == '-' || text_[end] == '+') && text_[end - 1] == 'e'))) {
+  while (end < text_.size() &&
+         (std::isdigit(static_cast<unsigned char>(text_[end])) || text_[end] == '.' ||
+          text_[end] == 'e' ||
+          ((text_[end] == '-' || text_[end] == '+') && text_[end - 1] == 'e'))) {
     is_float |= !std::isdigit(static_cast<unsigned char>(text_[end]));
     ++end;
   }
@@ -109,7 +115,9 @@ std::string Line::string() {
       if (c == 'n') c = '\n';
       if (c == 'x') {
         int code = 0;
-        if (std::from_chars(text_.data() + at_, text_.data() + std::min(at_ + 2, text_.size()), code, 16).ec != std::errc())
+        if (std::from_chars(text_.data() + at_, text_.data() + std::min(at_ + 2, text_.size()),
+                            code, 16)
+                .ec != std::errc())
           fail("expected two hexadecimal digits");
         at_ += 2;
         c = static_cast<char>(code);
@@ -162,7 +170,8 @@ bool literal(Line& l, IValue& v) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const ParseScope& scope, std::string_view file) : scope_(scope), file_(file) {
+  Parser(std::string_view text, const ParseScope& scope, std::string_view file)
+      : scope_(scope), file_(file) {
     int number = 0;
     while (!text.empty()) {
       const size_t end = std::min(text.find('\n'), text.size());
@@ -251,7 +260,8 @@ class Parser {
       if (name == "Optional") return Type::optional(items[0]);
       if (name == "Future") return Type::future(items[0]);
     }
-    if (!items.empty() || name.find('.') != std::string::npos) l.fail(cat("unknown type '", name, "'"));
+    if (!items.empty() || name.find('.') != std::string::npos)
+      l.fail(cat("unknown type '", name, "'"));
     try {
       return Type::parse(name);
     } catch (const Error& e) {
@@ -263,7 +273,8 @@ class Parser {
   void define(Function& f, size_t indent) {
     auto graph = std::make_unique<Graph>();
     names_.clear();
-    for (const Argument& a : f.schema().arguments) names_[a.name] = graph->add_input(a.type, a.name);
+    for (const Argument& a : f.schema().arguments)
+      names_[a.name] = graph->add_input(a.type, a.name);
     GraphBuilder b(*graph);
     block(b, indent, "return");
     f.define(std::move(graph));
@@ -273,7 +284,8 @@ class Parser {
   void block(GraphBuilder& b, size_t indent, std::string_view last) {
     while (true) {
       if (next_ >= lines_.size() || lines_[next_].indent() <= indent)
-        (next_ ? lines_[next_ - 1] : lines_[0]).fail(cat("expected a block that ends in '", last, "'"));
+        (next_ ? lines_[next_ - 1] : lines_[0])
+            .fail(cat("expected a block that ends in '", last, "'"));
       Line& l = lines_[next_++];
       if (l.accept_word(last)) {
         std::vector<Value*> results;
@@ -354,7 +366,9 @@ class Parser {
 #undef PRONG_NODE
     };
     for (const NodeKind& k : kinds)
-      if (k != NodeKind::kOp && k != NodeKind::kHost && k != NodeKind::kYield && spelling(k) == name) return &k;
+      if (k != NodeKind::kOp && k != NodeKind::kHost && k != NodeKind::kYield &&
+          spelling(k) == name)
+        return &k;
     return nullptr;
   }
 
@@ -396,30 +410,39 @@ class Parser {
 
   void brackets(Line& l, Node& n) {
     switch (n.kind()) {
-      case NodeKind::kCall: n.set_function(function(l)); return;
-      case NodeKind::kFork:
-        if (l.accept("."))
-          n.set_name(l.word());
-        else
-          n.set_function(function(l));
-        return;
-      case NodeKind::kCallMethod:
-      case NodeKind::kGetAttr:
-      case NodeKind::kSetAttr: n.set_name(l.word()); return;
-      case NodeKind::kRaise:
-        n.set_name(l.word(true));
-        if (l.accept(",")) n.set_constant(pooled(l));
-        return;
-      case NodeKind::kCallPython: n.set_constant(pooled(l)); return;
-      case NodeKind::kTupleGet: n.set_index(l.integer()); return;
-      case NodeKind::kIsInstance: {
-        std::vector<TypePtr> types;
-        do types.push_back(type(l));
-        while (l.accept(","));
-        n.set_types(std::move(types));
-        return;
-      }
-      default: l.fail(cat(spelling(n.kind()), " takes no brackets"));
+    case NodeKind::kCall:
+      n.set_function(function(l));
+      return;
+    case NodeKind::kFork:
+      if (l.accept("."))
+        n.set_name(l.word());
+      else
+        n.set_function(function(l));
+      return;
+    case NodeKind::kCallMethod:
+    case NodeKind::kGetAttr:
+    case NodeKind::kSetAttr:
+      n.set_name(l.word());
+      return;
+    case NodeKind::kRaise:
+      n.set_name(l.word(true));
+      if (l.accept(",")) n.set_constant(pooled(l));
+      return;
+    case NodeKind::kCallPython:
+      n.set_constant(pooled(l));
+      return;
+    case NodeKind::kTupleGet:
+      n.set_index(l.integer());
+      return;
+    case NodeKind::kIsInstance: {
+      std::vector<TypePtr> types;
+      do types.push_back(type(l));
+      while (l.accept(","));
+      n.set_types(std::move(types));
+      return;
+    }
+    default:
+      l.fail(cat(spelling(n.kind()), " takes no brackets"));
     }
   }
 
@@ -500,7 +523,8 @@ class Parser {
       int count = 0;
       while (count < 4 && !rest.empty()) {
         rest.remove_prefix(1);
-        const auto [p, error] = std::from_chars(rest.data(), rest.data() + rest.size(), numbers[count]);
+        const auto [p, error] =
+            std::from_chars(rest.data(), rest.data() + rest.size(), numbers[count]);
         if (error != std::errc()) break;
         rest.remove_prefix(static_cast<size_t>(p - rest.data()));
         ++count;
@@ -520,11 +544,14 @@ class Parser {
 
 }  // namespace
 
-std::vector<Ref<Function>> parse_functions(std::string_view text, const ParseScope& scope, std::string_view file) {
+std::vector<Ref<Function>> parse_functions(std::string_view text, const ParseScope& scope,
+                                           std::string_view file) {
   return Parser(text, scope, file).parse();
 }
 
-TypePtr parse_type(std::string_view text, const ParseScope& scope) { return Parser(text, scope, "<type>").parse_one_type(); }
+TypePtr parse_type(std::string_view text, const ParseScope& scope) {
+  return Parser(text, scope, "<type>").parse_one_type();
+}
 
 IValue parse_literal(std::string_view text) {
   Line l(text, 1, "<literal>");

@@ -13,16 +13,19 @@ namespace prong {
 
 bool is_literal(const IValue& v) {
   switch (v.tag()) {
-    case IValue::Tag::kNone:
-    case IValue::Tag::kBool:
-    case IValue::Tag::kInt:
-    case IValue::Tag::kFloat:
-    case IValue::Tag::kDType:
-    case IValue::Tag::kString: return true;
-    case IValue::Tag::kList: return std::all_of(v.items().begin(), v.items().end(), is_literal);
-    case IValue::Tag::kTuple:
-      return !v.tuple()->names && std::all_of(v.items().begin(), v.items().end(), is_literal);
-    default: return false;
+  case IValue::Tag::kNone:
+  case IValue::Tag::kBool:
+  case IValue::Tag::kInt:
+  case IValue::Tag::kFloat:
+  case IValue::Tag::kDType:
+  case IValue::Tag::kString:
+    return true;
+  case IValue::Tag::kList:
+    return std::all_of(v.items().begin(), v.items().end(), is_literal);
+  case IValue::Tag::kTuple:
+    return !v.tuple()->names && std::all_of(v.items().begin(), v.items().end(), is_literal);
+  default:
+    return false;
   }
 }
 
@@ -41,20 +44,27 @@ bool has_natural_type(const Value& v) {
     }
   }
   switch (c.tag()) {
-    case IValue::Tag::kNone: return v.type()->is(TypeKind::kNone);
-    case IValue::Tag::kBool: return v.type()->is(TypeKind::kBool);
-    case IValue::Tag::kInt: return v.type()->is(TypeKind::kInt);
-    case IValue::Tag::kFloat: return v.type()->is(TypeKind::kFloat);
-    case IValue::Tag::kDType: return v.type()->is(TypeKind::kDType);
-    case IValue::Tag::kString: return v.type()->is(TypeKind::kStr);
-    case IValue::Tag::kList: {
-      if (!v.type()->is(TypeKind::kList)) return false;
-      const TypeKind k = v.type()->element()->kind();
-      const IValue& first = c.items()[0];
-      return (k == TypeKind::kInt && first.is_int()) || (k == TypeKind::kFloat && first.is_float()) ||
-             (k == TypeKind::kBool && first.is_bool()) || (k == TypeKind::kStr && first.is_string());
-    }
-    default: return false;
+  case IValue::Tag::kNone:
+    return v.type()->is(TypeKind::kNone);
+  case IValue::Tag::kBool:
+    return v.type()->is(TypeKind::kBool);
+  case IValue::Tag::kInt:
+    return v.type()->is(TypeKind::kInt);
+  case IValue::Tag::kFloat:
+    return v.type()->is(TypeKind::kFloat);
+  case IValue::Tag::kDType:
+    return v.type()->is(TypeKind::kDType);
+  case IValue::Tag::kString:
+    return v.type()->is(TypeKind::kStr);
+  case IValue::Tag::kList: {
+    if (!v.type()->is(TypeKind::kList)) return false;
+    const TypeKind k = v.type()->element()->kind();
+    const IValue& first = c.items()[0];
+    return (k == TypeKind::kInt && first.is_int()) || (k == TypeKind::kFloat && first.is_float()) ||
+           (k == TypeKind::kBool && first.is_bool()) || (k == TypeKind::kStr && first.is_string());
+  }
+  default:
+    return false;
   }
 }
 
@@ -82,29 +92,38 @@ std::string float_text(double d) {
 
 std::string literal_text(const IValue& v) {
   switch (v.tag()) {
-    case IValue::Tag::kNone: return "None";
-    case IValue::Tag::kBool: return v.to_bool() ? "True" : "False";
-    case IValue::Tag::kInt: return std::to_string(v.to_int());
-    case IValue::Tag::kFloat: return float_text(v.to_double());
-    case IValue::Tag::kDType: return std::string(name_of(v.to_dtype()));
-    case IValue::Tag::kString: return quoted(v.to_string());
-    default: {
-      std::string out(v.is_list() ? "[" : "(");
-      for (size_t i = 0; i < v.items().size(); ++i) out += cat(i ? ", " : "", literal_text(v.items()[i]));
-      if (v.is_tuple() && v.items().size() == 1) out += ",";
-      return out + (v.is_list() ? "]" : ")");
-    }
+  case IValue::Tag::kNone:
+    return "None";
+  case IValue::Tag::kBool:
+    return v.to_bool() ? "True" : "False";
+  case IValue::Tag::kInt:
+    return std::to_string(v.to_int());
+  case IValue::Tag::kFloat:
+    return float_text(v.to_double());
+  case IValue::Tag::kDType:
+    return std::string(name_of(v.to_dtype()));
+  case IValue::Tag::kString:
+    return quoted(v.to_string());
+  default: {
+    std::string out(v.is_list() ? "[" : "(");
+    for (size_t i = 0; i < v.items().size(); ++i)
+      out += cat(i ? ", " : "", literal_text(v.items()[i]));
+    if (v.is_tuple() && v.items().size() == 1) out += ",";
+    return out + (v.is_list() ? "]" : ")");
+  }
   }
 }
 
 bool is_name(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
-  return std::all_of(s.begin(), s.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+  return std::all_of(s.begin(), s.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  });
 }
 
 bool is_reserved(std::string_view s) {
-  return s == "True" || s == "False" || s == "None" || s == "inf" || s == "nan" || s == "yield" || s == "return" ||
-         s == "else" || s == "def" || dtype_from_name(s).has_value();
+  return s == "True" || s == "False" || s == "None" || s == "inf" || s == "nan" || s == "yield" ||
+         s == "return" || s == "else" || s == "def" || dtype_from_name(s).has_value();
 }
 
 class Printer {
@@ -124,7 +143,8 @@ class Printer {
   }
 
   std::string function(std::string_view name, const Graph& graph, const Schema* schema) {
-    line(cat("def ", name, "(", signature(graph, schema), ") -> ", result_type(graph, schema), ":"), nullptr);
+    line(cat("def ", name, "(", signature(graph, schema), ") -> ", result_type(graph, schema), ":"),
+         nullptr);
     body(*graph.top(), "return");
     return std::move(out_);
   }
@@ -135,7 +155,8 @@ class Printer {
     for (size_t i = 0; i < graph.inputs().size(); ++i) {
       const Value* v = graph.inputs()[i];
       const Argument* a = schema && i < schema->arguments.size() ? &schema->arguments[i] : nullptr;
-      const bool star = a && a->is_keyword_only && (i == 0 || !schema->arguments[i - 1].is_keyword_only);
+      const bool star =
+          a && a->is_keyword_only && (i == 0 || !schema->arguments[i - 1].is_keyword_only);
       out += cat(i ? ", " : "", star ? "*, " : "", name(v), ": ", type(v->type()));
       if (a && a->has_default) out += cat(" = ", constant_text(a->default_value));
     }
@@ -156,7 +177,8 @@ class Printer {
   }
 
   void node(const Node& n) {
-    if (n.is(NodeKind::kConstant) && (has_natural_type(*n.output()) || is_left_out(*n.output()))) return;
+    if (n.is(NodeKind::kConstant) && (has_natural_type(*n.output()) || is_left_out(*n.output())))
+      return;
     std::string text = outputs(n.outputs());
     if (!text.empty()) text += " = ";
     text += head(n);
@@ -179,41 +201,54 @@ class Printer {
 
   std::string head(const Node& n) {
     switch (n.kind()) {
-      case NodeKind::kOp: return n.op().name();
-      case NodeKind::kHost: return cat("host.", n.host().name());
-      case NodeKind::kCall: return cat("call[", function_name(*n.function()), "]");
-      case NodeKind::kFork:
-        if (n.function()) return cat("fork[", function_name(*n.function()), "]");
-        return n.name().empty() ? "fork" : cat("fork[.", n.name(), "]");
-      case NodeKind::kCallMethod:
-      case NodeKind::kGetAttr:
-      case NodeKind::kSetAttr: return cat(spelling(n.kind()), "[", n.name(), "]");
-      case NodeKind::kRaise:
-        return n.object() && !options_.names ? cat("raise[", n.name(), ", ", pooled(n.constant()), "]") : cat("raise[", n.name(), "]");
-      case NodeKind::kCallPython: return cat("call_python[", pooled(n.constant()), "]");
-      case NodeKind::kTupleGet: return cat("tuple_get[", n.index(), "]");
-      case NodeKind::kIsInstance: {
-        std::string types;
-        for (const TypePtr& t : n.types()) types += cat(types.empty() ? "" : ", ", type(t));
-        return cat("isinstance[", types, "]");
-      }
-      default: return std::string(spelling(n.kind()));
+    case NodeKind::kOp:
+      return n.op().name();
+    case NodeKind::kHost:
+      return cat("host.", n.host().name());
+    case NodeKind::kCall:
+      return cat("call[", function_name(*n.function()), "]");
+    case NodeKind::kFork:
+      if (n.function()) return cat("fork[", function_name(*n.function()), "]");
+      return n.name().empty() ? "fork" : cat("fork[.", n.name(), "]");
+    case NodeKind::kCallMethod:
+    case NodeKind::kGetAttr:
+    case NodeKind::kSetAttr:
+      return cat(spelling(n.kind()), "[", n.name(), "]");
+    case NodeKind::kRaise:
+      return n.object() && !options_.names
+                 ? cat("raise[", n.name(), ", ", pooled(n.constant()), "]")
+                 : cat("raise[", n.name(), "]");
+    case NodeKind::kCallPython:
+      return cat("call_python[", pooled(n.constant()), "]");
+    case NodeKind::kTupleGet:
+      return cat("tuple_get[", n.index(), "]");
+    case NodeKind::kIsInstance: {
+      std::string types;
+      for (const TypePtr& t : n.types()) types += cat(types.empty() ? "" : ", ", type(t));
+      return cat("isinstance[", types, "]");
+    }
+    default:
+      return std::string(spelling(n.kind()));
     }
   }
 
   std::string operands(const Node& n) {
     if (n.is(NodeKind::kConstant)) return constant_text(n.constant());
-    const Schema* schema = n.is(NodeKind::kOp) ? &n.op().schema() : n.is(NodeKind::kHost) ? &n.host().schema : nullptr;
+    const Schema* schema = n.is(NodeKind::kOp)     ? &n.op().schema()
+                           : n.is(NodeKind::kHost) ? &n.host().schema
+                                                   : nullptr;
     std::string out;
     if (!schema || schema->arguments.size() != n.inputs().size()) {
       for (const Value* v : n.inputs()) out += cat(out.empty() ? "" : ", ", operand(v));
       return out;
     }
-    const size_t positional = static_cast<size_t>(schema->num_positional()), last = positional_end(*schema, n);
+    const size_t positional = static_cast<size_t>(schema->num_positional()),
+                 last = positional_end(*schema, n);
     for (size_t i = 0; i < n.inputs().size(); ++i) {
       const Argument& a = schema->arguments[i];
       if (i < positional ? i >= last : is_default(a, n.input(i))) continue;
-      out += cat(out.empty() ? "" : ", ", i < positional ? std::string() : a.name + "=", operand(n.input(i)));
+      out += cat(out.empty() ? "" : ", ", i < positional ? std::string() : a.name + "=",
+                 operand(n.input(i)));
     }
     return out;
   }
@@ -226,18 +261,20 @@ class Printer {
   // A constant that is only ever an argument which is not printed.
   static bool is_left_out(const Value& v) {
     return v.has_uses() && std::all_of(v.uses().begin(), v.uses().end(), [](const Use& use) {
-      const Node& n = *use.user;
-      if (!n.is(NodeKind::kOp) && !n.is(NodeKind::kHost)) return false;
-      const Schema& schema = n.is(NodeKind::kOp) ? n.op().schema() : n.host().schema;
-      if (schema.arguments.size() != n.inputs().size()) return false;
-      const auto i = static_cast<size_t>(use.index);
-      if (i < static_cast<size_t>(schema.num_positional())) return i >= positional_end(schema, n);
-      return is_default(schema.arguments[i], n.input(i));
-    });
+             const Node& n = *use.user;
+             if (!n.is(NodeKind::kOp) && !n.is(NodeKind::kHost)) return false;
+             const Schema& schema = n.is(NodeKind::kOp) ? n.op().schema() : n.host().schema;
+             if (schema.arguments.size() != n.inputs().size()) return false;
+             const auto i = static_cast<size_t>(use.index);
+             if (i < static_cast<size_t>(schema.num_positional()))
+               return i >= positional_end(schema, n);
+             return is_default(schema.arguments[i], n.input(i));
+           });
   }
   static bool is_default(const Argument& a, const Value* v) {
     const IValue* c = v->constant();
-    return a.has_default && c && c->tag() == a.default_value.tag() && !c->is_object() && equal(*c, a.default_value);
+    return a.has_default && c && c->tag() == a.default_value.tag() && !c->is_object() &&
+           equal(*c, a.default_value);
   }
 
   std::string parameters(const Block& b) {
@@ -246,7 +283,8 @@ class Printer {
   }
   std::string outputs(std::span<Value* const> values) {
     std::string out;
-    for (const Value* v : values) out += cat(out.empty() ? "" : ", ", name(v), ": ", type(v->type()));
+    for (const Value* v : values)
+      out += cat(out.empty() ? "" : ", ", name(v), ": ", type(v->type()));
     return out;
   }
 
@@ -289,7 +327,8 @@ class Printer {
     out_ += text;
     if (options_.ranges && n && n->range()) {
       const SourceRange& r = n->range();
-      out_ += cat("  # ", r.source->file, ":", r.line, ":", r.column, "-", r.end_line, ":", r.end_column);
+      out_ += cat("  # ", r.source->file, ":", r.line, ":", r.column, "-", r.end_line, ":",
+                  r.end_column);
     }
     out_ += '\n';
   }
@@ -309,7 +348,8 @@ std::string print(const Graph& graph, std::string_view name, const PrintOptions&
 }
 
 std::string print(const Function& function, const PrintOptions& options) {
-  const std::string& name = options.names ? options.names->functions.at(&function) : function.name();
+  const std::string& name =
+      options.names ? options.names->functions.at(&function) : function.name();
   if (!function.is_defined()) return Printer(options).declaration(name, function.schema());
   return Printer(options).function(name, function.graph(), &function.schema());
 }
@@ -324,7 +364,8 @@ std::string print_type(const Type& type, const UniqueNames* names) {
   }
   if (type.elements().empty() || !type.name().empty()) return type.str_();
   std::string items;
-  for (const TypePtr& t : type.elements()) items += cat(items.empty() ? "" : ", ", print_type(*t, names));
+  for (const TypePtr& t : type.elements())
+    items += cat(items.empty() ? "" : ", ", print_type(*t, names));
   const std::string whole = type.str_();
   return cat(whole.substr(0, whole.find('[')), "[", items, "]");
 }

@@ -26,11 +26,15 @@ std::string SourceRange::highlight(std::string_view function) const {
   const std::string_view text = source->line(line);
   const size_t indent = std::min(text.find_first_not_of(" \t"), text.size());
   if (indent == text.size()) return out;
-  const auto first = std::clamp<size_t>(static_cast<size_t>(std::max(column, 0)), indent, text.size());
-  const size_t past = end_line == line ? std::clamp<size_t>(static_cast<size_t>(std::max(end_column, 0)), first, text.size())
-                                       : text.size();
+  const auto first =
+      std::clamp<size_t>(static_cast<size_t>(std::max(column, 0)), indent, text.size());
+  const size_t past =
+      end_line == line
+          ? std::clamp<size_t>(static_cast<size_t>(std::max(end_column, 0)), first, text.size())
+          : text.size();
   out += cat("    ", text.substr(indent), "\n");
-  return out + cat("    ", std::string(first - indent, ' '), std::string(std::max<size_t>(past - first, 1), '~'), " <--- HERE\n");
+  return out + cat("    ", std::string(first - indent, ' '),
+                   std::string(std::max<size_t>(past - first, 1), '~'), " <--- HERE\n");
 }
 
 }  // namespace prong

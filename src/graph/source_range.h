@@ -15,7 +15,7 @@ struct SourceText final : RefCounted {
       : file(std::move(f)), text(std::move(t)), first_line(first) {}
   std::string file;
   std::string text;
-  int first_line;  // number in the file of the first line of `text`
+  int first_line;                           // number in the file of the first line of `text`
   std::string_view line(int number) const;  // without the newline; empty when outside
 };
 
@@ -24,7 +24,7 @@ struct SourceRange {
   int line = 0;            // as editors count, in the file
   int column = 0;          // of the first character, from 0
   int end_line = 0;
-  int end_column = 0;      // past the last character
+  int end_column = 0;  // past the last character
   explicit operator bool() const { return static_cast<bool>(source); }
   std::string str() const;  // "x.py:3"
   //   File "x.py", line 3, in f

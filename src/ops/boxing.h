@@ -1,5 +1,5 @@
-// Turns a typed lambda into the boxed KernelFn of an OpDef: each parameter type says how to read its argument.
-// Included by op_def.h; used by every block in defs/.
+// Turns a typed lambda into the boxed KernelFn of an OpDef: each parameter type says how to read
+// its argument. Included by op_def.h; used by every block in defs/.
 #pragma once
 
 #include <optional>
@@ -18,34 +18,71 @@ struct Number {
   bool is_int() const { return value.is_int() || value.is_bool(); }
   bool is_bool() const { return value.is_bool(); }
   double as_double() const { return value.to_double(); }
-  int64_t as_int() const { return value.is_float() ? static_cast<int64_t>(value.to_double()) : value.to_int(); }
+  int64_t as_int() const {
+    return value.is_float() ? static_cast<int64_t>(value.to_double()) : value.to_int();
+  }
 };
 
 TensorMeta meta_from(const IValue& v);  // of a tensor, an abstract tensor or a number
-Tensor tensor_from(const IValue& v);      // a tensor, or a number as a wrapped zero-dim one
+Tensor tensor_from(const IValue& v);    // a tensor, or a number as a wrapped zero-dim one
 
 template <class T>
 struct Unbox;  // static T from(const IValue&)
-template <> struct Unbox<Tensor> { static Tensor from(const IValue& v) { return tensor_from(v); } };
-template <> struct Unbox<TensorMeta> { static TensorMeta from(const IValue& v) { return meta_from(v); } };
-template <> struct Unbox<int64_t> { static int64_t from(const IValue& v) { return v.to_int(); } };
-template <> struct Unbox<double> { static double from(const IValue& v) { return v.to_double(); } };
-template <> struct Unbox<bool> { static bool from(const IValue& v) { return v.to_bool(); } };
-template <> struct Unbox<DType> { static DType from(const IValue& v) { return v.to_dtype(); } };
-template <> struct Unbox<std::string> { static std::string from(const IValue& v) { return v.to_string(); } };
-template <> struct Unbox<Number> { static Number from(const IValue& v) { return Number{v}; } };
-template <> struct Unbox<Dims> { static Dims from(const IValue& v) { return v.to_dims(); } };
-template <> struct Unbox<IValue> { static IValue from(const IValue& v) { return v; } };
-template <> struct Unbox<std::vector<Tensor>> {
+template <>
+struct Unbox<Tensor> {
+  static Tensor from(const IValue& v) { return tensor_from(v); }
+};
+template <>
+struct Unbox<TensorMeta> {
+  static TensorMeta from(const IValue& v) { return meta_from(v); }
+};
+template <>
+struct Unbox<int64_t> {
+  static int64_t from(const IValue& v) { return v.to_int(); }
+};
+template <>
+struct Unbox<double> {
+  static double from(const IValue& v) { return v.to_double(); }
+};
+template <>
+struct Unbox<bool> {
+  static bool from(const IValue& v) { return v.to_bool(); }
+};
+template <>
+struct Unbox<DType> {
+  static DType from(const IValue& v) { return v.to_dtype(); }
+};
+template <>
+struct Unbox<std::string> {
+  static std::string from(const IValue& v) { return v.to_string(); }
+};
+template <>
+struct Unbox<Number> {
+  static Number from(const IValue& v) { return Number{v}; }
+};
+template <>
+struct Unbox<Dims> {
+  static Dims from(const IValue& v) { return v.to_dims(); }
+};
+template <>
+struct Unbox<IValue> {
+  static IValue from(const IValue& v) { return v; }
+};
+template <>
+struct Unbox<std::vector<Tensor>> {
   static std::vector<Tensor> from(const IValue& v) { return v.to_tensors(); }
 };
 std::vector<TensorMeta> metas_from(const IValue& list);
 std::vector<std::optional<Tensor>> optional_tensors_from(const IValue& list);
-template <> struct Unbox<std::vector<TensorMeta>> {
+template <>
+struct Unbox<std::vector<TensorMeta>> {
   static std::vector<TensorMeta> from(const IValue& v) { return metas_from(v); }
 };
-template <> struct Unbox<std::vector<std::optional<Tensor>>> {
-  static std::vector<std::optional<Tensor>> from(const IValue& v) { return optional_tensors_from(v); }
+template <>
+struct Unbox<std::vector<std::optional<Tensor>>> {
+  static std::vector<std::optional<Tensor>> from(const IValue& v) {
+    return optional_tensors_from(v);
+  }
 };
 template <class T>
 struct Unbox<std::optional<T>> {
@@ -72,7 +109,8 @@ inline IValue box(const std::vector<TensorMeta>& ms) {
 }
 template <class... T>
 IValue box(std::tuple<T...> results) {
-  return std::apply([](auto&&... r) { return IValue::tuple({box(std::move(r))...}); }, std::move(results));
+  return std::apply([](auto&&... r) { return IValue::tuple({box(std::move(r))...}); },
+                    std::move(results));
 }
 
 // Optional first parameter `const OpDef&` for kernels shared by several ops.
@@ -85,13 +123,16 @@ IValue call_boxed(R (F::*)(P...) const, const OpDef&, std::span<const IValue> ar
     } else {
       return box(F{}(Unbox<std::remove_cvref_t<P>>::from(args[I])...));
     }
-  }(std::index_sequence_for<P...>{});
+  }
+  (std::index_sequence_for<P...>{});
 }
 template <class F, class R, class... P>
-IValue call_boxed(R (F::*)(const OpDef&, P...) const, const OpDef& op, std::span<const IValue> args) {
+IValue call_boxed(R (F::*)(const OpDef&, P...) const, const OpDef& op,
+                  std::span<const IValue> args) {
   return [&]<size_t... I>(std::index_sequence<I...>) {
     return box(F{}(op, Unbox<std::remove_cvref_t<P>>::from(args[I])...));
-  }(std::index_sequence_for<P...>{});
+  }
+  (std::index_sequence_for<P...>{});
 }
 template <class F, class R, class... P>
 constexpr int arity_of(R (F::*)(P...) const) {
@@ -122,8 +163,9 @@ OpDef& OpDef::shape(F) {
   return boxed_shape(&boxed<F>);
 }
 
-// Calls another op by name with C++ values: call("softmax", x, int64_t(-1), std::nullopt). Trailing arguments may be left
-// out where the schema has defaults. Runs eagerly, below dispatch (no tape, no trace event): for kernels of composite ops.
+// Calls another op by name with C++ values: call("softmax", x, int64_t(-1), std::nullopt). Trailing
+// arguments may be left out where the schema has defaults. Runs eagerly, below dispatch (no tape,
+// no trace event): for kernels of composite ops.
 IValue call_op(const OpDef& op, std::span<const IValue> given);
 template <class T>
 IValue to_ivalue(const T& x) {

@@ -1,5 +1,5 @@
-// OpDef: everything that Prong knows of one op, written in one block in defs/. Bindings, stubs, script builtins,
-// docs, tests and passes are derived from it.
+// OpDef: everything that Prong knows of one op, written in one block in defs/. Bindings, stubs,
+// script builtins, docs, tests and passes are derived from it.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,15 @@ class Scalar;
 struct PointwiseDef;  // kernels/pointwise.h: loops by dtype and the scalar expression of the body
 struct PointwiseOptions;
 
-// A boxed call: args match the schema one to one, defaults filled in. Several results come as a tuple.
+// A boxed call: args match the schema one to one, defaults filled in. Several results come as a
+// tuple.
 using KernelFn = IValue (*)(const OpDef& op, std::span<const IValue> args);
 // The same call on abstract tensors (IValue::meta in place of tensors).
 using ShapeFn = KernelFn;
 using ScalarBody = Scalar (*)(std::span<const Scalar> inputs);
 
-// How an op's result relates to its inputs; what fusion, memory planning and capture ask for (never its name).
+// How an op's result relates to its inputs; what fusion, memory planning and capture ask for (never
+// its name).
 enum class Family : uint8_t {
   kPointwise,  // out[i] = body(in[i]...), broadcasting
   kReduce,     // over some dims
@@ -44,20 +46,21 @@ struct Cost {
 };
 using CostFn = Cost (*)(const OpDef& op, std::span<const IValue> args);
 
-// A call that tests make: positional then keyword arguments, written in Python ("t(3, 4), dim=-1"); see samples.h.
-// The mini language: t(2,3) float32 randn, t(2,3,dtype=int64) ints in [-5,5], pos(...) positive, unit(...) in (-1,1), b(...) bool,
-// strided(4,6) non-contiguous, scalar Python literals, lists.
+// A call that tests make: positional then keyword arguments, written in Python ("t(3, 4), dim=-1");
+// see samples.h. The mini language: t(2,3) float32 randn, t(2,3,dtype=int64) ints in [-5,5],
+// pos(...) positive, unit(...) in (-1,1), b(...) bool, strided(4,6) non-contiguous, scalar Python
+// literals, lists.
 struct Sample {
   std::string arguments;
 };
 
 // Where Python finds the op.
 struct Spelling {
-  bool function = true;        // prong.name
-  bool method = true;          // Tensor.name
-  bool nn_functional = false;  // prong.nn.functional.name
-  bool inplace = false;        // Tensor.name_ and prong.name_ , derived
-  bool property = false;       // Tensor.name without a call (T, mT, ...)
+  bool function = true;                   // prong.name
+  bool method = true;                     // Tensor.name
+  bool nn_functional = false;             // prong.nn.functional.name
+  bool inplace = false;                   // Tensor.name_ and prong.name_ , derived
+  bool property = false;                  // Tensor.name without a call (T, mT, ...)
   std::vector<std::string> aliases = {};  // other public names of the same op: "clip" for clamp
 };
 
@@ -70,18 +73,23 @@ class OpDef {
   OpDef& family(Family f);
   OpDef& where(Spelling s);
   template <class F>
-  OpDef& kernel(F f);  // typed lambda, boxed by ops/boxing.h; argument types checked against the schema
+  OpDef&
+  kernel(F f);  // typed lambda, boxed by ops/boxing.h; argument types checked against the schema
   template <class F>
   OpDef& shape(F f);  // typed lambda with TensorMeta for Tensor
-  // A body over single values, generic in their type (kernels/pointwise.h): gives kernel, shape rule, cost and family.
-  // Types lists what it is compiled for. Its parameters are the op's first arguments; a variant names its own.
+  // A body over single values, generic in their type (kernels/pointwise.h): gives kernel, shape
+  // rule, cost and family. Types lists what it is compiled for. Its parameters are the op's first
+  // arguments; a variant names its own.
   template <class Types, class F>
   OpDef& pointwise(F body);
   template <class Types, class F>
   OpDef& pointwise(F body, const PointwiseOptions& options);
   template <class Types, class F>
-  OpDef& conditional(F body, const PointwiseOptions& options);  // the first parameter is a bool, whatever the others are
-  OpDef& inputs(std::initializer_list<int> arguments);  // of the body given last, where they aren't the first ones
+  OpDef& conditional(
+      F body,
+      const PointwiseOptions& options);  // the first parameter is a bool, whatever the others are
+  OpDef& inputs(std::initializer_list<int>
+                    arguments);  // of the body given last, where they aren't the first ones
   template <class Types, class F>
   OpDef& variant(std::initializer_list<int> arguments, F body);
   OpDef& dynamic_shape(std::string why);  // the shape depends on the data
@@ -90,16 +98,20 @@ class OpDef {
   OpDef& cost(CostFn f);
   OpDef& no_grad(std::string why);  // the gradient facet is absent, with its reason
   OpDef& no_vmap(std::string why);
-  OpDef& not_differentiable(std::string why);  // results never require grad (comparisons, argmax, ...)
-  OpDef& mutates(int argument);    // writes that argument in place and returns it
-  OpDef& view_of(int argument);    // result shares its storage (may return the argument itself)
-  OpDef& random();                 // draws from the generator
+  OpDef&
+  not_differentiable(std::string why);  // results never require grad (comparisons, argmax, ...)
+  OpDef& mutates(int argument);         // writes that argument in place and returns it
+  OpDef& view_of(int argument);  // result shares its storage (may return the argument itself)
+  OpDef& random();               // draws from the generator
   OpDef& samples(std::vector<Sample> s);
-  OpDef& reference(std::string numpy_expression);  // over the argument names, `np` and the outputs' numpy arrays
+  OpDef& reference(
+      std::string numpy_expression);  // over the argument names, `np` and the outputs' numpy arrays
 
   // ── what others read ──
-  const std::string& name() const { return schema_.name; }       // unique: "max", "max.dim", "add_"
-  const std::string& base_name() const { return base_name_; }    // before the dot: what Python calls it
+  const std::string& name() const { return schema_.name; }  // unique: "max", "max.dim", "add_"
+  const std::string& base_name() const {
+    return base_name_;
+  }  // before the dot: what Python calls it
   const Schema& schema() const { return schema_; }
   const std::string& doc() const { return doc_; }
   Family family() const { return family_; }
@@ -139,15 +151,18 @@ class OpDef {
   const OpDef* inplace_of_ = nullptr;
 };
 
-// All ops. Built once, on first use, by defs/all.cpp; read-only afterwards, so lookups need no lock.
+// All ops. Built once, on first use, by defs/all.cpp; read-only afterwards, so lookups need no
+// lock.
 class Registry {
  public:
-  OpDef& add(std::string_view schema_text);  // kInternal on a duplicate name
-  const OpDef* find(std::string_view name) const;               // exact name, null when absent
-  const OpDef& get(std::string_view name) const;                // kAttribute: "prong has no op 'foo' yet"
-  std::span<const OpDef* const> overloads(std::string_view base_name) const;  // in order of registration
+  OpDef& add(std::string_view schema_text);        // kInternal on a duplicate name
+  const OpDef* find(std::string_view name) const;  // exact name, null when absent
+  const OpDef& get(std::string_view name) const;   // kAttribute: "prong has no op 'foo' yet"
+  std::span<const OpDef* const>
+  overloads(std::string_view base_name) const;  // in order of registration
   std::span<const std::unique_ptr<OpDef>> all() const { return ops_; }
-  void derive();  // in-place forms, aliases, default facets; called once after all families are registered
+  void derive();  // in-place forms, aliases, default facets; called once after all families are
+                  // registered
 
  private:
   struct Index;

@@ -10,25 +10,71 @@ OpDef::OpDef(std::string_view schema_text) : schema_(Schema::parse(schema_text))
   trace_name_ = "aten::" + base_name_;
 }
 
-OpDef& OpDef::doc(std::string text) { doc_ = std::move(text); return *this; }
-OpDef& OpDef::family(Family f) { family_ = f; return *this; }
-OpDef& OpDef::where(Spelling s) { spelling_ = std::move(s); return *this; }
-OpDef& OpDef::dynamic_shape(std::string why) { dynamic_shape_ = std::move(why); return *this; }
-OpDef& OpDef::boxed_kernel(KernelFn f) { kernel_ = f; return *this; }
-OpDef& OpDef::boxed_shape(ShapeFn f) { shape_ = f; return *this; }
-OpDef& OpDef::cost(CostFn f) { cost_ = f; return *this; }
-OpDef& OpDef::no_grad(std::string why) { no_grad_ = std::move(why); return *this; }
-OpDef& OpDef::no_vmap(std::string why) { no_vmap_ = std::move(why); return *this; }
-OpDef& OpDef::not_differentiable(std::string why) { not_differentiable_ = std::move(why); return *this; }
-OpDef& OpDef::mutates(int argument) { mutates_ = argument; return *this; }
-OpDef& OpDef::view_of(int argument) { view_of_ = argument; return *this; }
-OpDef& OpDef::random() { random_ = true; return *this; }
-OpDef& OpDef::samples(std::vector<Sample> s) { samples_ = std::move(s); return *this; }
-OpDef& OpDef::reference(std::string numpy_expression) { reference_ = std::move(numpy_expression); return *this; }
+OpDef& OpDef::doc(std::string text) {
+  doc_ = std::move(text);
+  return *this;
+}
+OpDef& OpDef::family(Family f) {
+  family_ = f;
+  return *this;
+}
+OpDef& OpDef::where(Spelling s) {
+  spelling_ = std::move(s);
+  return *this;
+}
+OpDef& OpDef::dynamic_shape(std::string why) {
+  dynamic_shape_ = std::move(why);
+  return *this;
+}
+OpDef& OpDef::boxed_kernel(KernelFn f) {
+  kernel_ = f;
+  return *this;
+}
+OpDef& OpDef::boxed_shape(ShapeFn f) {
+  shape_ = f;
+  return *this;
+}
+OpDef& OpDef::cost(CostFn f) {
+  cost_ = f;
+  return *this;
+}
+OpDef& OpDef::no_grad(std::string why) {
+  no_grad_ = std::move(why);
+  return *this;
+}
+OpDef& OpDef::no_vmap(std::string why) {
+  no_vmap_ = std::move(why);
+  return *this;
+}
+OpDef& OpDef::not_differentiable(std::string why) {
+  not_differentiable_ = std::move(why);
+  return *this;
+}
+OpDef& OpDef::mutates(int argument) {
+  mutates_ = argument;
+  return *this;
+}
+OpDef& OpDef::view_of(int argument) {
+  view_of_ = argument;
+  return *this;
+}
+OpDef& OpDef::random() {
+  random_ = true;
+  return *this;
+}
+OpDef& OpDef::samples(std::vector<Sample> s) {
+  samples_ = std::move(s);
+  return *this;
+}
+OpDef& OpDef::reference(std::string numpy_expression) {
+  reference_ = std::move(numpy_expression);
+  return *this;
+}
 
 void throw_arity(const OpDef& op, const char* facet, int got) {
-  throw_error(ErrorKind::kInternal, cat("op ", op.name(), ": its ", facet, " takes ", got, " arguments, its schema has ",
-                                        op.schema().arguments.size()));
+  throw_error(ErrorKind::kInternal,
+              cat("op ", op.name(), ": its ", facet, " takes ", got, " arguments, its schema has ",
+                  op.schema().arguments.size()));
 }
 
 struct Registry::Index {
@@ -40,7 +86,8 @@ OpDef& Registry::add(std::string_view schema_text) {
   if (!index_) index_ = std::make_shared<Index>();
   ops_.push_back(std::make_unique<OpDef>(schema_text));
   OpDef& op = *ops_.back();
-  PRONG_ASSERT(index_->by_name.emplace(op.name(), &op).second, "op ", op.name(), " is registered twice");
+  PRONG_ASSERT(index_->by_name.emplace(op.name(), &op).second, "op ", op.name(),
+               " is registered twice");
   index_->by_base_name[op.base_name()].push_back(&op);
   return op;
 }
@@ -109,7 +156,8 @@ IValue call_op(const OpDef& op, std::span<const IValue> given) {
   if (given.size() == arguments.size()) return op.kernel()(op, given);
   std::vector<IValue> args(given.begin(), given.end());
   for (size_t i = given.size(); i < arguments.size(); ++i) {
-    PRONG_ASSERT(arguments[i].has_default, op.name(), " was called without its argument ", arguments[i].name);
+    PRONG_ASSERT(arguments[i].has_default, op.name(), " was called without its argument ",
+                 arguments[i].name);
     args.push_back(arguments[i].default_value);
   }
   return op.kernel()(op, args);

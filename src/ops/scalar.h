@@ -56,7 +56,7 @@ enum class ScalarKind : uint8_t {
              // that does not fit (for int32 as target: as int32, the smallest int32), then wrapped
              // to the target. To bool: != 0. To a smaller float: rounds to nearest even, to a
              // 16-bit one by way of float32. Same dtype: the operand itself, no node.
-  kCall,  // external(): a C function of operands of this dtype (float64)
+  kCall,     // external(): a C function of operands of this dtype (float64)
 };
 
 // A C function that eager kernels and generated code both call: T f(T...) with T = float64.

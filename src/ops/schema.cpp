@@ -43,7 +43,8 @@ class SchemaParser {
       a.has_default = true;
       a.default_value = value(*a.type);
       if (a.fixed_list_size > 0 && a.default_value.is_number())  // int[2] = 1 stands for [1, 1]
-        a.default_value = IValue::list(std::vector<IValue>(static_cast<size_t>(a.fixed_list_size), a.default_value));
+        a.default_value = IValue::list(
+            std::vector<IValue>(static_cast<size_t>(a.fixed_list_size), a.default_value));
     }
     return a;
   }
@@ -67,7 +68,8 @@ class SchemaParser {
   // Tensor, Tensor?, int[], int[2], int[]?, Tensor?[]
   TypePtr type(int& fixed) {
     std::string word = name(false);
-    if (word == "List" || word == "Dict" || word == "Tuple" || word == "Optional" || word == "Future")
+    if (word == "List" || word == "Dict" || word == "Tuple" || word == "Optional" ||
+        word == "Future")
       word += bracketed();  // the spelling of annotations, for operations of the language
     TypePtr t;
     try {
@@ -141,8 +143,9 @@ class SchemaParser {
     if (accept("inf")) return IValue(minus ? -1.0 / 0.0 : 1.0 / 0.0);
     const size_t start = at_;
     bool is_float = false;
-    while (at_ < text_.size() && (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
-                                  text_[at_] == 'e' || (text_[at_] == '-' && text_[at_ - 1] == 'e'))) {
+    while (at_ < text_.size() &&
+           (std::isdigit(static_cast<unsigned char>(text_[at_])) || text_[at_] == '.' ||
+            text_[at_] == 'e' || (text_[at_] == '-' && text_[at_ - 1] == 'e'))) {
       if (!std::isdigit(static_cast<unsigned char>(text_[at_]))) is_float = true;
       ++at_;
     }
@@ -161,8 +164,8 @@ class SchemaParser {
   std::string name(bool dots) {
     skip();
     const size_t start = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_' ||
-                                  (dots && text_[at_] == '.')))
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) ||
+                                  text_[at_] == '_' || (dots && text_[at_] == '.')))
       ++at_;
     if (start == at_) fail("expected a name");
     return std::string(text_.substr(start, at_ - start));
@@ -180,7 +183,8 @@ class SchemaParser {
     if (!accept(token)) fail(cat("expected '", token, "'"));
   }
   [[noreturn]] void fail(std::string_view what) {
-    throw_error(ErrorKind::kValue, cat("bad op signature: ", what, "\n  ", text_, "\n  ", std::string(at_, ' '), "^"));
+    throw_error(ErrorKind::kValue,
+                cat("bad op signature: ", what, "\n  ", text_, "\n  ", std::string(at_, ' '), "^"));
   }
 
   std::string_view text_;
@@ -189,7 +193,8 @@ class SchemaParser {
 
 std::string type_text(const Type& t, int fixed) {
   if (t.is(TypeKind::kOptional)) return cat(type_text(*t.element(), fixed), "?");
-  if (t.is(TypeKind::kList)) return cat(type_text(*t.element(), 0), "[", fixed ? std::to_string(fixed) : "", "]");
+  if (t.is(TypeKind::kList))
+    return cat(type_text(*t.element(), 0), "[", fixed ? std::to_string(fixed) : "", "]");
   return t.str_();
 }
 
@@ -220,7 +225,8 @@ std::string Schema::str() const {
   if (results.size() == 1) return out + type_text(*results[0], 0);
   out += "(";
   for (size_t i = 0; i < results.size(); ++i)
-    out += cat(i ? ", " : "", type_text(*results[i], 0), result_names[i].empty() ? "" : " ", result_names[i]);
+    out += cat(i ? ", " : "", type_text(*results[i], 0), result_names[i].empty() ? "" : " ",
+               result_names[i]);
   return out + ")";
 }
 
@@ -232,7 +238,9 @@ int Schema::find(std::string_view argument_name) const {
 
 int Schema::num_positional() const {
   int n = 0;
-  while (n < static_cast<int>(arguments.size()) && !arguments[static_cast<size_t>(n)].is_keyword_only) ++n;
+  while (n < static_cast<int>(arguments.size()) &&
+         !arguments[static_cast<size_t>(n)].is_keyword_only)
+    ++n;
   return n;
 }
 

@@ -1,8 +1,9 @@
 // Signatures of ops, written in PyTorch's spelling and parsed once at registration:
 //   "add(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor"
-// Argument types: Tensor, Tensor?, Tensor[], int, int?, int[], int[]?, int[2] (an int stands for [n, n]), float, float?,
-// bool, bool?, str, str?, Scalar, Scalar?, dtype?, device?, Generator?. A "Tensor" also accepts a Python number
-// (it becomes a wrapped zero-dim tensor). Results: Tensor, Tensor[], int, bool, float, Scalar, (Tensor values, Tensor indices), None.
+// Argument types: Tensor, Tensor?, Tensor[], int, int?, int[], int[]?, int[2] (an int stands for
+// [n, n]), float, float?, bool, bool?, str, str?, Scalar, Scalar?, dtype?, device?, Generator?. A
+// "Tensor" also accepts a Python number (it becomes a wrapped zero-dim tensor). Results: Tensor,
+// Tensor[], int, bool, float, Scalar, (Tensor values, Tensor indices), None.
 #pragma once
 
 #include <span>
@@ -27,16 +28,17 @@ struct Argument {
 struct Schema {
   std::string name;
   std::vector<Argument> arguments;
-  std::vector<TypePtr> results;          // one entry; several for a tuple of results
+  std::vector<TypePtr> results;           // one entry; several for a tuple of results
   std::vector<std::string> result_names;  // "values", "indices"; empty strings when unnamed
 
-  static Schema parse(std::string_view text);  // kValue with a caret text on a mistake (found at start-up by tests)
-  std::string str() const;                       // parses back to the same schema
+  static Schema parse(
+      std::string_view text);  // kValue with a caret text on a mistake (found at start-up by tests)
+  std::string str() const;     // parses back to the same schema
   int find(std::string_view argument_name) const;  // -1 when absent
   // Number of leading arguments that may be given by position.
   int num_positional() const;
-  // PyTorch's varargs form: x.permute(0, 2, 1), torch.zeros(2, 3): true when the only positional argument after
-  // `skip` ones (1 for a method's self) is a list of ints.
+  // PyTorch's varargs form: x.permute(0, 2, 1), torch.zeros(2, 3): true when the only positional
+  // argument after `skip` ones (1 for a method's self) is a list of ints.
   bool takes_varargs_ints(int skip) const;
 };
 

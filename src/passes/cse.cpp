@@ -12,30 +12,38 @@ namespace {
 
 // What makes two nodes equal, beside their inputs.
 bool is_same(const Node& a, const Node& b) {
-  if (a.kind() != b.kind() || a.inputs().size() != b.inputs().size() || a.outputs().size() != b.outputs().size()) return false;
+  if (a.kind() != b.kind() || a.inputs().size() != b.inputs().size() ||
+      a.outputs().size() != b.outputs().size())
+    return false;
   for (size_t i = 0; i < a.inputs().size(); ++i)
     if (a.input(i) != b.input(i)) return false;
   for (size_t i = 0; i < a.outputs().size(); ++i)
     if (!same(a.output(i)->type(), b.output(i)->type())) return false;
   switch (a.kind()) {
-    case NodeKind::kOp: return &a.op() == &b.op();
-    case NodeKind::kHost: return &a.host() == &b.host();
-    case NodeKind::kConstant: {
-      const IValue &x = a.constant(), &y = b.constant();
-      if (x.tag() != y.tag()) return false;
-      if (x.is_float()) return std::bit_cast<int64_t>(x.to_double()) == std::bit_cast<int64_t>(y.to_double());
-      if (x.is_tensor() || x.is_object()) return x.identity() == y.identity();
-      return x.is_tuple() ? x.identity() == y.identity() : equal(x, y);
-    }
-    case NodeKind::kGetAttr: return a.name() == b.name();
-    case NodeKind::kTupleGet: return a.index() == b.index();
-    case NodeKind::kIsInstance: {
-      if (a.types().size() != b.types().size()) return false;
-      for (size_t i = 0; i < a.types().size(); ++i)
-        if (!same(a.types()[i], b.types()[i])) return false;
-      return true;
-    }
-    default: return false;
+  case NodeKind::kOp:
+    return &a.op() == &b.op();
+  case NodeKind::kHost:
+    return &a.host() == &b.host();
+  case NodeKind::kConstant: {
+    const IValue &x = a.constant(), &y = b.constant();
+    if (x.tag() != y.tag()) return false;
+    if (x.is_float())
+      return std::bit_cast<int64_t>(x.to_double()) == std::bit_cast<int64_t>(y.to_double());
+    if (x.is_tensor() || x.is_object()) return x.identity() == y.identity();
+    return x.is_tuple() ? x.identity() == y.identity() : equal(x, y);
+  }
+  case NodeKind::kGetAttr:
+    return a.name() == b.name();
+  case NodeKind::kTupleGet:
+    return a.index() == b.index();
+  case NodeKind::kIsInstance: {
+    if (a.types().size() != b.types().size()) return false;
+    for (size_t i = 0; i < a.types().size(); ++i)
+      if (!same(a.types()[i], b.types()[i])) return false;
+    return true;
+  }
+  default:
+    return false;
   }
 }
 
@@ -63,7 +71,8 @@ class Merger {
       if (may_write(*n)) ++writes_;
       if (is_repeatable(*n) && merge(*n)) continue;
       for (Block* inner : n->blocks()) {
-        // What a fork's block sees is its inputs; what a loop's body reads may be written by its last round.
+        // What a fork's block sees is its inputs; what a loop's body reads may be written by its
+        // last round.
         if (n->is(NodeKind::kFork)) {
           Merger().run(*inner);
           continue;
@@ -93,7 +102,8 @@ class Merger {
     for (const Seen& s : bucket) {
       if (!is_same(*s.node, n) || (looks_at_memory(n) && s.writes != writes_)) continue;
       if (!is_mergeable(*s.node) || !is_mergeable(n)) continue;
-      for (size_t i = 0; i < n.outputs().size(); ++i) n.output(i)->replace_all_uses_with(s.node->output(i));
+      for (size_t i = 0; i < n.outputs().size(); ++i)
+        n.output(i)->replace_all_uses_with(s.node->output(i));
       n.erase();
       return true;
     }
@@ -103,7 +113,8 @@ class Merger {
   }
   // An attribute is the same object each time it is read; so is a constant.
   static bool is_mergeable(const Node& n) {
-    if (n.is(NodeKind::kGetAttr) || n.is(NodeKind::kConstant) || n.is(NodeKind::kTupleGet)) return true;
+    if (n.is(NodeKind::kGetAttr) || n.is(NodeKind::kConstant) || n.is(NodeKind::kTupleGet))
+      return true;
     for (const Value* v : n.outputs())
       if (!is_private(*v)) return false;
     return true;

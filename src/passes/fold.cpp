@@ -13,7 +13,8 @@ bool is_plain(const IValue& v) {
 }
 
 bool all_constant(const Node& n) {
-  return std::all_of(n.inputs().begin(), n.inputs().end(), [](const Value* v) { return v->constant() && is_plain(*v->constant()); });
+  return std::all_of(n.inputs().begin(), n.inputs().end(),
+                     [](const Value* v) { return v->constant() && is_plain(*v->constant()); });
 }
 
 void replace(Node& n, IValue value) {
@@ -40,7 +41,8 @@ bool fold_host(Node& n) {
   }
 }
 
-// A list of constants that only ops read need not be built anew each time: ops never change their lists.
+// A list of constants that only ops read need not be built anew each time: ops never change their
+// lists.
 bool fold_list(Node& n) {
   if (n.inputs().empty() || !all_constant(n)) return false;
   for (const Use& use : n.output()->uses())
@@ -57,7 +59,8 @@ bool fold_if(Node& n) {
   if (!condition || !condition->is_bool()) return false;
   Block& taken = *n.body(condition->to_bool() ? 0 : 1);
   for (Node* m : taken) m->move_before(&n);
-  for (size_t i = 0; i < n.outputs().size(); ++i) n.output(i)->replace_all_uses_with(taken.results()[i]);
+  for (size_t i = 0; i < n.outputs().size(); ++i)
+    n.output(i)->replace_all_uses_with(taken.results()[i]);
   n.erase();
   return true;
 }
@@ -68,7 +71,8 @@ bool fold_tuple(Node& n) {
     if (n.is(NodeKind::kTupleGet)) {
       n.output()->replace_all_uses_with(made->input(static_cast<size_t>(n.index())));
     } else {
-      for (size_t i = 0; i < n.outputs().size(); ++i) n.output(i)->replace_all_uses_with(made->input(i));
+      for (size_t i = 0; i < n.outputs().size(); ++i)
+        n.output(i)->replace_all_uses_with(made->input(i));
     }
     n.erase();
     return true;
@@ -83,12 +87,17 @@ bool fold_tuple(Node& n) {
 
 bool fold_node(Node& n) {
   switch (n.kind()) {
-    case NodeKind::kHost: return fold_host(n);
-    case NodeKind::kListConstruct: return fold_list(n);
-    case NodeKind::kIf: return fold_if(n);
-    case NodeKind::kTupleGet:
-    case NodeKind::kTupleUnpack: return fold_tuple(n);
-    default: return false;
+  case NodeKind::kHost:
+    return fold_host(n);
+  case NodeKind::kListConstruct:
+    return fold_list(n);
+  case NodeKind::kIf:
+    return fold_if(n);
+  case NodeKind::kTupleGet:
+  case NodeKind::kTupleUnpack:
+    return fold_tuple(n);
+  default:
+    return false;
   }
 }
 

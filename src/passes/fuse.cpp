@@ -12,14 +12,18 @@ namespace prong {
 namespace {
 
 bool is_number(const Type& t) {
-  return t.is(TypeKind::kInt) || t.is(TypeKind::kFloat) || t.is(TypeKind::kBool) || t.is(TypeKind::kNumber);
+  return t.is(TypeKind::kInt) || t.is(TypeKind::kFloat) || t.is(TypeKind::kBool) ||
+         t.is(TypeKind::kNumber);
 }
 
-// An op of which a kernel could be made: the body is there, and all that varies is tensors and numbers.
+// An op of which a kernel could be made: the body is there, and all that varies is tensors and
+// numbers.
 bool is_fusible(const Node& n) {
   if (!n.is(NodeKind::kOp)) return false;
   const OpDef& op = n.op();
-  if (!op.pointwise() || op.family() != Family::kPointwise || op.mutated_argument() >= 0 || op.is_random()) return false;
+  if (!op.pointwise() || op.family() != Family::kPointwise || op.mutated_argument() >= 0 ||
+      op.is_random())
+    return false;
   if (!n.output()->type()->is(TypeKind::kTensor)) return false;
   return std::all_of(n.inputs().begin(), n.inputs().end(), [](const Value* v) {
     return v->constant() ? !v->constant()->is_tensor() || v->type()->is(TypeKind::kTensor)
@@ -96,7 +100,8 @@ class Fuser {
     const auto inside = [&](Value* v) {
       const auto [it, is_new] = map.try_emplace(v);
       if (!is_new) return it->second;
-      if (v->constant() && !v->constant()->is_tensor()) return it->second = b.constant(*v->constant(), v->type());
+      if (v->constant() && !v->constant()->is_tensor())
+        return it->second = b.constant(*v->constant(), v->type());
       inputs.push_back(v);
       return it->second = inner->add_input(v->type(), v->name());
     };
@@ -109,7 +114,8 @@ class Fuser {
       result->set_name(n->output()->name());
       map[n->output()] = result;
       const auto& uses = n->output()->uses();
-      if (std::any_of(uses.begin(), uses.end(), [&](const Use& u) { return !g.members.contains(u.user); })) {
+      if (std::any_of(uses.begin(), uses.end(),
+                      [&](const Use& u) { return !g.members.contains(u.user); })) {
         results.push_back(result);
         outputs.push_back(n->output());
       }

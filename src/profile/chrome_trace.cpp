@@ -83,8 +83,11 @@ std::string args_of(const Event& e) {
 void add_arrow(std::string& out, const char* name, uint64_t id, int64_t from_ns, uint32_t from_tid,
                int64_t to_ns, uint32_t to_tid) {
   Entry(out, "s", name, from_tid).text("cat", "task").number("id", id).time("ts", from_ns);
-  Entry(out, "f", name, to_tid).text("cat", "task").number("id", id).time("ts", to_ns).text("bp",
-                                                                                           "e");
+  Entry(out, "f", name, to_tid)
+      .text("cat", "task")
+      .number("id", id)
+      .time("ts", to_ns)
+      .text("bp", "e");
 }
 
 void add_arrows(std::string& out, const Session& session) {

@@ -18,12 +18,18 @@ namespace prong::profile {
 
 const char* category_name(Category c) {
   switch (c) {
-    case Category::kOp: return "cpu_op";
-    case Category::kTask: return "task";
-    case Category::kFunction: return "function";
-    case Category::kWait: return "wait";
-    case Category::kKernel: return "kernel";
-    case Category::kUser: return "user_annotation";
+  case Category::kOp:
+    return "cpu_op";
+  case Category::kTask:
+    return "task";
+  case Category::kFunction:
+    return "function";
+  case Category::kWait:
+    return "wait";
+  case Category::kKernel:
+    return "kernel";
+  case Category::kUser:
+    return "user_annotation";
   }
   return "";
 }
@@ -33,9 +39,9 @@ namespace detail {
 std::atomic<bool> recording{false};
 
 struct Record {
-  Event event;                      // all but end_ns; written before the block's count is raised
-  std::atomic<int64_t> end_ns{0};   // 0 while open
-  const char* outer_name = nullptr; // of the span around this one, for its own thread only
+  Event event;                       // all but end_ns; written before the block's count is raised
+  std::atomic<int64_t> end_ns{0};    // 0 while open
+  const char* outer_name = nullptr;  // of the span around this one, for its own thread only
 };
 
 namespace {
@@ -303,11 +309,10 @@ Session stop() {
   for (Buffer* buffer : registry()->buffers)
     if (buffer->session.load(std::memory_order_acquire) == number)
       collect(*buffer, start, end, session.events);
-  std::stable_sort(session.events.begin(), session.events.end(),
-                   [](const Event& a, const Event& b) {
-                     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns
-                                                     : a.end_ns > b.end_ns;
-                   });
+  std::stable_sort(
+      session.events.begin(), session.events.end(), [](const Event& a, const Event& b) {
+        return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+      });
   name_threads(session);
   return session;
 }

@@ -29,9 +29,9 @@ struct Event {
   const char* detail = nullptr;  // shapes and the like; lives for ever; may be null
   int64_t start_ns = 0;          // since the session began
   int64_t end_ns = 0;
-  uint64_t task = 0;             // the task that did it; 0: none
-  uint64_t link = 0;             // the other task: of a fork, a resume, a blocked wait (kWait)
-  uint32_t tid = 0;              // the operating system's thread id
+  uint64_t task = 0;  // the task that did it; 0: none
+  uint64_t link = 0;  // the other task: of a fork, a resume, a blocked wait (kWait)
+  uint32_t tid = 0;   // the operating system's thread id
   Kind kind = Kind::kSpan;
   Category category = Category::kOp;
   bool is_resumed = false;  // goes on with an earlier span of the same task and name
@@ -62,7 +62,8 @@ class Scope {
       record_ = profile::detail::begin_span(name, category, detail, link, is_resumed, &session_);
   }
   ~Scope() {
-    if (record_) [[unlikely]] profile::detail::end_span(record_, session_);
+    if (record_) [[unlikely]]
+      profile::detail::end_span(record_, session_);
   }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -75,7 +76,8 @@ class Scope {
 // A scope that is begun and ended by two calls on the same thread (record_function's with block).
 class OpenSpan {
  public:
-  void begin(const char* name, Category category, const char* detail = nullptr, bool is_resumed = false);
+  void begin(const char* name, Category category, const char* detail = nullptr,
+             bool is_resumed = false);
   void end();
 
  private:

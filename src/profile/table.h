@@ -1,4 +1,5 @@
-// Sums events by name, and prints them as PyTorch's key_averages().table() does. Called by bindings.
+// Sums events by name, and prints them as PyTorch's key_averages().table() does. Called by
+// bindings.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,8 @@ std::string session_json(const Session& session, const std::string& title) {
   for (const Event& e : session.events) {
     size_t lane = lanes.at(e.tid);
     if (e.kind != Event::Kind::kSpan) {
-      marks += cat(marks.empty() ? "[" : ",[", e.kind == Event::Kind::kFork ? 1 : 0, ",", lane, ",");
+      marks +=
+          cat(marks.empty() ? "[" : ",[", e.kind == Event::Kind::kFork ? 1 : 0, ",", lane, ",");
       append_us(marks, e.start_ns);
       marks += cat(",", e.task, ",", e.link, "]");
       continue;
@@ -54,8 +55,8 @@ std::string session_json(const Session& session, const std::string& title) {
     append_us(spans, e.start_ns);
     spans += ',';
     append_us(spans, e.end_ns - e.start_ns);
-    spans += cat(",", e.task, ",", e.link, ",", (e.is_resumed ? 1 : 0) | (e.is_clipped ? 2 : 0), ",",
-                 e.detail ? names.number(e.detail) : -1, "]");
+    spans += cat(",", e.task, ",", e.link, ",", (e.is_resumed ? 1 : 0) | (e.is_clipped ? 2 : 0),
+                 ",", e.detail ? names.number(e.detail) : -1, "]");
   }
   std::string out = "{\"title\":";
   append_json(out, title);

@@ -1,4 +1,5 @@
-// Writes a session as one self-contained HTML page: lanes, nested spans, arrows. Called by bindings.
+// Writes a session as one self-contained HTML page: lanes, nested spans, arrows. Called by
+// bindings.
 #pragma once
 
 #include <string>

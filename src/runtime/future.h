@@ -78,7 +78,7 @@ class FutureBase : public RefCounted, public Cached {
   template <class F>
   struct Callback;
 
-  bool add_waiter(Waiter* waiter);  // false if done; else the waiter is told later
+  bool add_waiter(Waiter* waiter);     // false if done; else the waiter is told later
   bool remove_waiter(Waiter* waiter);  // false if it is being told, or was
   Ref<Task> producer() const;
   bool block(double seconds);

@@ -10,7 +10,8 @@ void set_interrupt_hook(void (*hook)());
 // On that thread, at most every 20 ms, calls the hook. Costs a load elsewhere.
 void check_interrupt();
 
-// Whether check_interrupt can throw on this thread; such a thread must not block for long unchecked.
+// Whether check_interrupt can throw on this thread; such a thread must not block for long
+// unchecked.
 bool is_interruptible();
 
 }  // namespace prong

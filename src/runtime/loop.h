@@ -1,4 +1,5 @@
-// One running parallel_for: the pieces that are left, and who helps. Used by parallel.cpp and pool.cpp.
+// One running parallel_for: the pieces that are left, and who helps. Used by parallel.cpp and
+// pool.cpp.
 #pragma once
 
 #include <atomic>

@@ -60,7 +60,7 @@ struct Pool::Worker {
 namespace {
 thread_local bool is_worker = false;
 thread_local int blocked_depth = 0;
-}
+}  // namespace
 
 Pool& Pool::get() {
   static Pool& pool = *new Pool;
@@ -111,7 +111,8 @@ void Pool::end_blocked() {
   lock_.unlock();
 }
 
-// With `is_urgent`, one that naps is woken too: there is more to do than the young tasks it waits for.
+// With `is_urgent`, one that naps is woken too: there is more to do than the young tasks it waits
+// for.
 Pool::Worker* Pool::pick_worker_to_wake(bool is_urgent) {
   if (is_stopping_) return nullptr;
   if (is_urgent && !nappers_.empty()) {
@@ -162,7 +163,8 @@ void Pool::start_thread(Worker* worker) {
   lock_.unlock();
   delete worker;
   // With other workers awake things go on, only slower.
-  PRONG_CHECK(!nobody_works, kRuntime, "cannot start a thread for forked tasks: the system refuses");
+  PRONG_CHECK(!nobody_works, kRuntime,
+              "cannot start a thread for forked tasks: the system refuses");
 }
 
 // ---- the queue

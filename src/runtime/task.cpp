@@ -127,7 +127,7 @@ Ref<Task> Trampoline::run_once(Task& task, bool& is_suspended) {
   }
   profile::set_current_task(outer_task);
   is_suspended = has_suspended;
-  has_suspended = false;  // it is the flag of the task below this one on the stack
+  has_suspended = false;          // it is the flag of the task below this one on the stack
   if (is_suspended) return next;  // no word about `task`: it may run elsewhere already
   task.runner_.store(nullptr, std::memory_order_relaxed);
   task.state_.store(Task::State::kFinished, std::memory_order_release);
@@ -166,24 +166,24 @@ void Trampoline::run_top(Path& path) {
 bool Trampoline::look_further(FutureBase& target, Path& path) {
   Ref<FutureBase> awaited;
   switch (path.back()->look(awaited)) {
-    case Task::State::kNew:
-    case Task::State::kQueued:
-      return true;  // somebody was quicker or slower than us; look again
-    case Task::State::kFinished:
-      path.pop_back();
-      return true;
-    case Task::State::kSuspended: {
-      if (awaited->is_done()) {  // about to be resumed
-        std::this_thread::yield();
-        return true;
-      }
-      Ref<Task> producer = awaited->producer();
-      if (!producer) return awaited->is_done();
-      path.push_back(std::move(producer));
+  case Task::State::kNew:
+  case Task::State::kQueued:
+    return true;  // somebody was quicker or slower than us; look again
+  case Task::State::kFinished:
+    path.pop_back();
+    return true;
+  case Task::State::kSuspended: {
+    if (awaited->is_done()) {  // about to be resumed
+      std::this_thread::yield();
       return true;
     }
-    case Task::State::kRunning:
-      break;
+    Ref<Task> producer = awaited->producer();
+    if (!producer) return awaited->is_done();
+    path.push_back(std::move(producer));
+    return true;
+  }
+  case Task::State::kRunning:
+    break;
   }
   Task& task = *path.back();
   if (task.process_.load(std::memory_order_relaxed) != Pool::get().process() && task.result_) {

@@ -78,9 +78,9 @@ class Task : public RefCounted, public Cached, private Waiter {
   Context context_;
   std::atomic<State> state_{State::kNew};
   bool was_resumed_ = false;
-  SpinLock lock_;                            // guards awaited_ and state_ together
-  std::atomic<const void*> runner_{nullptr}; // tag of the thread that runs it
-  std::atomic<uint32_t> process_{0};         // and of that thread's process
+  SpinLock lock_;                             // guards awaited_ and state_ together
+  std::atomic<const void*> runner_{nullptr};  // tag of the thread that runs it
+  std::atomic<uint32_t> process_{0};          // and of that thread's process
   Ref<FutureBase> awaited_;
   Ref<FutureBase> result_;  // the future that names this task as its producer
   Task* queue_prev_ = nullptr;
@@ -106,7 +106,8 @@ class BlockingScope {
 };
 
 // Before the process goes: no task is started any more; waits for those that run, for at most
-// `seconds`. False if some still run. Threads are left behind on purpose: they end with the process.
+// `seconds`. False if some still run. Threads are left behind on purpose: they end with the
+// process.
 bool shutdown_pool(double seconds);
 
 }  // namespace prong

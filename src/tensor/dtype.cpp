@@ -13,7 +13,8 @@ size_t size_of(DType dtype) {
 
 std::string_view name_of(DType dtype) {
   static constexpr std::array<std::string_view, kNumDTypes> names = {
-      "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"};
+      "bool",  "uint8",   "int8",     "int16",   "int32",
+      "int64", "float16", "bfloat16", "float32", "float64"};
   return names[static_cast<size_t>(dtype)];
 }
 

@@ -11,7 +11,8 @@
 
 namespace prong {
 
-// In order of PyTorch's promotion within a category. The numbers are an on-disk format: append only.
+// In order of PyTorch's promotion within a category. The numbers are an on-disk format: append
+// only.
 enum class DType : uint8_t {
   kBool = 0,
   kUInt8 = 1,
@@ -45,12 +46,15 @@ struct BFloat16 {
   operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
-size_t size_of(DType dtype);           // bytes per element
+size_t size_of(DType dtype);            // bytes per element
 std::string_view name_of(DType dtype);  // "float32"
-std::optional<DType> dtype_from_name(std::string_view name);  // also the aliases: "float", "long", "half", ...
+std::optional<DType>
+dtype_from_name(std::string_view name);  // also the aliases: "float", "long", "half", ...
 
 inline bool is_floating(DType d) { return d >= DType::kFloat16; }
-inline bool is_integral(DType d) { return d >= DType::kUInt8 && d <= DType::kInt64; }  // without bool
+inline bool is_integral(DType d) {
+  return d >= DType::kUInt8 && d <= DType::kInt64;
+}  // without bool
 inline bool is_signed(DType d) { return d != DType::kBool && d != DType::kUInt8; }
 
 // PyTorch's lattice: promote(uint8, int8) is int16, promote(float16, bfloat16) is float32, ...
@@ -58,7 +62,8 @@ DType promote(DType a, DType b);
 // True where a value of `from` may be stored in an in-place result of `to` (no category is lost).
 bool can_cast(DType from, DType to);
 
-DType default_dtype();  // of factories and of int → float results; float32 unless set for this thread's context
+DType default_dtype();  // of factories and of int → float results; float32 unless set for this
+                        // thread's context
 void set_default_dtype(DType dtype);  // kType unless floating
 
 inline void append_to(std::string& out, DType d) { out.append(name_of(d)); }
@@ -76,9 +81,9 @@ struct DTypeOf;
   _(BFloat16, kBFloat16)       \
   _(float, kFloat32)           \
   _(double, kFloat64)
-#define PRONG_DTYPE_OF(T, name) \
-  template <>                   \
-  struct DTypeOf<T> {           \
+#define PRONG_DTYPE_OF(T, name)                 \
+  template <>                                   \
+  struct DTypeOf<T> {                           \
     static constexpr DType value = DType::name; \
   };
 PRONG_FORALL_DTYPES(PRONG_DTYPE_OF)
@@ -89,7 +94,8 @@ struct TypeTag {
   using type = T;
 };
 
-// Calls f(TypeTag<T>{}) with the C++ type of `dtype`: visit(d, [&](auto tag) { using T = decltype(tag)::type; ... }).
+// Calls f(TypeTag<T>{}) with the C++ type of `dtype`: visit(d, [&](auto tag) { using T =
+// decltype(tag)::type; ... }).
 template <class F>
 decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
@@ -106,10 +112,14 @@ decltype(auto) visit(DType dtype, F&& f) {
 template <class F>
 decltype(auto) visit_width(DType dtype, F&& f) {
   switch (size_of(dtype)) {
-    case 1: return f(TypeTag<uint8_t>{});
-    case 2: return f(TypeTag<uint16_t>{});
-    case 4: return f(TypeTag<uint32_t>{});
-    default: return f(TypeTag<uint64_t>{});
+  case 1:
+    return f(TypeTag<uint8_t>{});
+  case 2:
+    return f(TypeTag<uint16_t>{});
+  case 4:
+    return f(TypeTag<uint32_t>{});
+  default:
+    return f(TypeTag<uint64_t>{});
   }
 }
 

@@ -16,8 +16,12 @@ IValue::IValue(const std::vector<Tensor>& tensors) {
   *this = list(std::move(items));
 }
 
-IValue IValue::tuple(std::vector<IValue> items) { return IValue(make_ref<TupleBox>(std::move(items))); }
-IValue IValue::list(std::vector<IValue> items) { return IValue(make_ref<ListBox>(std::move(items))); }
+IValue IValue::tuple(std::vector<IValue> items) {
+  return IValue(make_ref<TupleBox>(std::move(items)));
+}
+IValue IValue::list(std::vector<IValue> items) {
+  return IValue(make_ref<ListBox>(std::move(items)));
+}
 
 const std::vector<IValue>& IValue::items() const {
   if (tag_ == Tag::kTuple) return tuple()->items;
@@ -38,24 +42,38 @@ std::vector<Tensor> IValue::to_tensors() const {
 }
 
 void IValue::throw_tag(Tag expected) const {
-  throw_internal(__FILE__, __LINE__, "value tag", cat("expected ", name_of(expected), " but got ", name_of(tag_)));
+  throw_internal(__FILE__, __LINE__, "value tag",
+                 cat("expected ", name_of(expected), " but got ", name_of(tag_)));
 }
 
 std::string_view name_of(IValue::Tag tag) {
   switch (tag) {
-    case IValue::Tag::kNone: return "None";
-    case IValue::Tag::kBool: return "bool";
-    case IValue::Tag::kInt: return "int";
-    case IValue::Tag::kFloat: return "float";
-    case IValue::Tag::kDType: return "dtype";
-    case IValue::Tag::kTensor: return "Tensor";
-    case IValue::Tag::kString: return "str";
-    case IValue::Tag::kList: return "list";
-    case IValue::Tag::kTuple: return "tuple";
-    case IValue::Tag::kDict: return "dict";
-    case IValue::Tag::kFuture: return "Future";
-    case IValue::Tag::kObject: return "object";
-    case IValue::Tag::kMeta: return "abstract Tensor";
+  case IValue::Tag::kNone:
+    return "None";
+  case IValue::Tag::kBool:
+    return "bool";
+  case IValue::Tag::kInt:
+    return "int";
+  case IValue::Tag::kFloat:
+    return "float";
+  case IValue::Tag::kDType:
+    return "dtype";
+  case IValue::Tag::kTensor:
+    return "Tensor";
+  case IValue::Tag::kString:
+    return "str";
+  case IValue::Tag::kList:
+    return "list";
+  case IValue::Tag::kTuple:
+    return "tuple";
+  case IValue::Tag::kDict:
+    return "dict";
+  case IValue::Tag::kFuture:
+    return "Future";
+  case IValue::Tag::kObject:
+    return "object";
+  case IValue::Tag::kMeta:
+    return "abstract Tensor";
   }
   return "?";
 }
@@ -121,49 +139,63 @@ bool equal(const IValue& a, const IValue& b) {
   }
   if (a.tag() != b.tag()) return false;
   switch (a.tag()) {
-    case Tag::kNone: return true;
-    case Tag::kDType: return a.to_dtype() == b.to_dtype();
-    case Tag::kString: return a.to_string() == b.to_string();
-    case Tag::kList:
-    case Tag::kTuple: {
-      const auto &x = a.items(), &y = b.items();
-      if (x.size() != y.size()) return false;
-      for (size_t i = 0; i < x.size(); ++i)
-        if (!equal(x[i], y[i])) return false;
-      return true;
+  case Tag::kNone:
+    return true;
+  case Tag::kDType:
+    return a.to_dtype() == b.to_dtype();
+  case Tag::kString:
+    return a.to_string() == b.to_string();
+  case Tag::kList:
+  case Tag::kTuple: {
+    const auto &x = a.items(), &y = b.items();
+    if (x.size() != y.size()) return false;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!equal(x[i], y[i])) return false;
+    return true;
+  }
+  case Tag::kDict: {
+    const DictBox &x = *a.dict(), &y = *b.dict();
+    if (x.size() != y.size()) return false;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const IValue* other = y.find(x.entry(i).first);
+      if (!other || !equal(x.entry(i).second, *other)) return false;
     }
-    case Tag::kDict: {
-      const DictBox &x = *a.dict(), &y = *b.dict();
-      if (x.size() != y.size()) return false;
-      for (size_t i = 0; i < x.size(); ++i) {
-        const IValue* other = y.find(x.entry(i).first);
-        if (!other || !equal(x.entry(i).second, *other)) return false;
-      }
-      return true;
-    }
-    case Tag::kMeta: return a.meta() == b.meta();
-    default: return a.identity() == b.identity();
+    return true;
+  }
+  case Tag::kMeta:
+    return a.meta() == b.meta();
+  default:
+    return a.identity() == b.identity();
   }
 }
 
 size_t hash_of(const IValue& v) {
   using Tag = IValue::Tag;
-  const auto mix = [](size_t h, size_t x) { return h ^ (x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2)); };
+  const auto mix = [](size_t h, size_t x) {
+    return h ^ (x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2));
+  };
   switch (v.tag()) {
-    case Tag::kNone: return 0;
-    case Tag::kBool:
-    case Tag::kInt: return std::hash<double>()(static_cast<double>(v.to_int()));
-    case Tag::kFloat: return std::hash<double>()(v.to_double());
-    case Tag::kDType: return static_cast<size_t>(v.to_dtype());
-    case Tag::kString: return std::hash<std::string>()(v.to_string());
-    case Tag::kTuple: {
-      size_t h = v.items().size();
-      for (const IValue& item : v.items()) h = mix(h, hash_of(item));
-      return h;
-    }
-    case Tag::kList:
-    case Tag::kDict: throw_error(ErrorKind::kType, cat("unhashable type: '", name_of(v.tag()), "'"));
-    default: return std::hash<const void*>()(v.identity());
+  case Tag::kNone:
+    return 0;
+  case Tag::kBool:
+  case Tag::kInt:
+    return std::hash<double>()(static_cast<double>(v.to_int()));
+  case Tag::kFloat:
+    return std::hash<double>()(v.to_double());
+  case Tag::kDType:
+    return static_cast<size_t>(v.to_dtype());
+  case Tag::kString:
+    return std::hash<std::string>()(v.to_string());
+  case Tag::kTuple: {
+    size_t h = v.items().size();
+    for (const IValue& item : v.items()) h = mix(h, hash_of(item));
+    return h;
+  }
+  case Tag::kList:
+  case Tag::kDict:
+    throw_error(ErrorKind::kType, cat("unhashable type: '", name_of(v.tag()), "'"));
+  default:
+    return std::hash<const void*>()(v.identity());
   }
 }
 
@@ -172,17 +204,26 @@ size_t hash_of(const IValue& v) {
 namespace {
 
 std::string quote(const std::string& text) {
-  const char mark = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
+  const char mark =
+      text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, mark);
   for (const char c : text) {
     switch (c) {
-      case '\n': out += "\\n"; break;
-      case '\t': out += "\\t"; break;
-      case '\r': out += "\\r"; break;
-      case '\\': out += "\\\\"; break;
-      default:
-        if (c == mark) out += '\\';
-        out += c;
+    case '\n':
+      out += "\\n";
+      break;
+    case '\t':
+      out += "\\t";
+      break;
+    case '\r':
+      out += "\\r";
+      break;
+    case '\\':
+      out += "\\\\";
+      break;
+    default:
+      if (c == mark) out += '\\';
+      out += c;
     }
   }
   return out + mark;
@@ -215,30 +256,41 @@ std::string repr_tuple(const TupleBox& t) {
 std::string repr(const IValue& v) {
   using Tag = IValue::Tag;
   switch (v.tag()) {
-    case Tag::kNone: return "None";
-    case Tag::kBool: return v.to_bool() ? "True" : "False";
-    case Tag::kInt: return std::to_string(v.to_int());
-    case Tag::kFloat: return format_double(v.to_double());
-    case Tag::kDType: return cat("torch.", v.to_dtype());
-    case Tag::kTensor: return to_string(v.to_tensor());
-    case Tag::kString: return quote(v.to_string());
-    case Tag::kList: {
-      std::string out = "[";
-      repr_items(out, v.items());
-      return out + "]";
+  case Tag::kNone:
+    return "None";
+  case Tag::kBool:
+    return v.to_bool() ? "True" : "False";
+  case Tag::kInt:
+    return std::to_string(v.to_int());
+  case Tag::kFloat:
+    return format_double(v.to_double());
+  case Tag::kDType:
+    return cat("torch.", v.to_dtype());
+  case Tag::kTensor:
+    return to_string(v.to_tensor());
+  case Tag::kString:
+    return quote(v.to_string());
+  case Tag::kList: {
+    std::string out = "[";
+    repr_items(out, v.items());
+    return out + "]";
+  }
+  case Tag::kTuple:
+    return repr_tuple(*v.tuple());
+  case Tag::kDict: {
+    std::string out = "{";
+    for (size_t i = 0; i < v.dict()->size(); ++i) {
+      const auto& [key, value] = v.dict()->entry(i);
+      out += cat(i ? ", " : "", repr(key), ": ", repr(value));
     }
-    case Tag::kTuple: return repr_tuple(*v.tuple());
-    case Tag::kDict: {
-      std::string out = "{";
-      for (size_t i = 0; i < v.dict()->size(); ++i) {
-        const auto& [key, value] = v.dict()->entry(i);
-        out += cat(i ? ", " : "", repr(key), ": ", repr(value));
-      }
-      return out + "}";
-    }
-    case Tag::kFuture: return "<Future>";
-    case Tag::kObject: return v.object()->describe();
-    case Tag::kMeta: return cat("<Tensor ", v.meta().dtype, " ", v.meta().sizes, ">");
+    return out + "}";
+  }
+  case Tag::kFuture:
+    return "<Future>";
+  case Tag::kObject:
+    return v.object()->describe();
+  case Tag::kMeta:
+    return cat("<Tensor ", v.meta().dtype, " ", v.meta().sizes, ">");
   }
   return "?";
 }

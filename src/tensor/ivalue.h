@@ -28,8 +28,8 @@ struct MetaBox final : RefCounted {  // an abstract tensor, in shape rules and i
   explicit MetaBox(TensorMeta m) : meta(std::move(m)) {}
   TensorMeta meta;
 };
-// Base of instances that scripted code can hold: modules, instances of scripted classes (exec/), opaque
-// Python objects (bindings/). describe() is for messages.
+// Base of instances that scripted code can hold: modules, instances of scripted classes (exec/),
+// opaque Python objects (bindings/). describe() is for messages.
 struct ObjectBase : RefCounted {
   virtual std::string describe() const = 0;
 };
@@ -37,8 +37,19 @@ struct ObjectBase : RefCounted {
 class IValue {
  public:
   enum class Tag : uint8_t {
-    kNone, kBool, kInt, kFloat, kDType,   // plain
-    kTensor, kString, kList, kTuple, kDict, kFuture, kObject, kMeta  // counted
+    kNone,
+    kBool,
+    kInt,
+    kFloat,
+    kDType,  // plain
+    kTensor,
+    kString,
+    kList,
+    kTuple,
+    kDict,
+    kFuture,
+    kObject,
+    kMeta  // counted
   };
 
   IValue() = default;
@@ -59,7 +70,7 @@ class IValue {
   IValue(Ref<Future> f);
   IValue(Ref<ObjectBase> o) : IValue(std::move(o), Tag::kObject) {}
   IValue(TensorMeta m) : IValue(make_ref<MetaBox>(std::move(m)), Tag::kMeta) {}
-  IValue(DimsView dims);                      // list of ints
+  IValue(DimsView dims);                       // list of ints
   IValue(const std::vector<Tensor>& tensors);  // list of tensors
   static IValue tuple(std::vector<IValue> items);
   static IValue list(std::vector<IValue> items);
@@ -100,8 +111,12 @@ class IValue {
   bool is_object() const { return tag_ == Tag::kObject; }
   bool is_meta() const { return tag_ == Tag::kMeta; }
 
-  // Accessors check the tag; a mismatch is our bug (the schema was checked before), hence internal errors.
-  bool to_bool() const { check(Tag::kBool); return u_.i != 0; }
+  // Accessors check the tag; a mismatch is our bug (the schema was checked before), hence internal
+  // errors.
+  bool to_bool() const {
+    check(Tag::kBool);
+    return u_.i != 0;
+  }
   int64_t to_int() const {  // bool counts as int, as in Python
     if (tag_ == Tag::kBool) return u_.i;
     check(Tag::kInt);
@@ -111,24 +126,39 @@ class IValue {
     if (tag_ == Tag::kFloat) return u_.d;
     return static_cast<double>(to_int());
   }
-  DType to_dtype() const { check(Tag::kDType); return static_cast<DType>(u_.i); }
+  DType to_dtype() const {
+    check(Tag::kDType);
+    return static_cast<DType>(u_.i);
+  }
   // A borrowed look without touching the count; valid while this IValue lives.
-  TensorImpl* tensor_impl() const { check(Tag::kTensor); return static_cast<TensorImpl*>(u_.p); }
+  TensorImpl* tensor_impl() const {
+    check(Tag::kTensor);
+    return static_cast<TensorImpl*>(u_.p);
+  }
   Tensor to_tensor() const& { return Tensor(Ref<TensorImpl>(tensor_impl())); }
   Tensor to_tensor() && {
     check(Tag::kTensor);
     tag_ = Tag::kNone;
     return Tensor(Ref<TensorImpl>::adopt(static_cast<TensorImpl*>(u_.p)));
   }
-  const std::string& to_string() const { check(Tag::kString); return static_cast<StringBox*>(u_.p)->text; }
+  const std::string& to_string() const {
+    check(Tag::kString);
+    return static_cast<StringBox*>(u_.p)->text;
+  }
   ListBox* list() const;
   TupleBox* tuple() const;
   DictBox* dict() const;
   Future* future() const;
-  ObjectBase* object() const { check(Tag::kObject); return static_cast<ObjectBase*>(u_.p); }
-  const TensorMeta& meta() const { check(Tag::kMeta); return static_cast<MetaBox*>(u_.p)->meta; }
+  ObjectBase* object() const {
+    check(Tag::kObject);
+    return static_cast<ObjectBase*>(u_.p);
+  }
+  const TensorMeta& meta() const {
+    check(Tag::kMeta);
+    return static_cast<MetaBox*>(u_.p)->meta;
+  }
   const std::vector<IValue>& items() const;  // of a list or a tuple
-  Dims to_dims() const;                        // of a list or tuple of ints
+  Dims to_dims() const;                      // of a list or tuple of ints
   std::vector<Tensor> to_tensors() const;
   // Identity of counted values (`is` in scripts).
   const RefCounted* identity() const { return is_counted() ? u_.p : nullptr; }
@@ -147,7 +177,8 @@ class IValue {
     }
   }
   void check(Tag tag) const {
-    if (tag_ != tag) [[unlikely]] throw_tag(tag);
+    if (tag_ != tag) [[unlikely]]
+      throw_tag(tag);
   }
   [[noreturn]] void throw_tag(Tag expected) const;
 
@@ -175,7 +206,8 @@ struct TupleBox final : RefCounted {
   std::vector<IValue> items;
   Ref<TupleNames> names;  // null: a plain tuple
   TupleBox() = default;
-  explicit TupleBox(std::vector<IValue> v, Ref<TupleNames> n = {}) : items(std::move(v)), names(std::move(n)) {}
+  explicit TupleBox(std::vector<IValue> v, Ref<TupleNames> n = {})
+      : items(std::move(v)), names(std::move(n)) {}
 };
 
 // Insertion-ordered, keys are str, int, float, bool or tensors (by identity), as in scripts.
@@ -197,7 +229,7 @@ struct DictBox final : RefCounted {
 };
 
 std::string_view name_of(IValue::Tag tag);  // "Tensor", "int", "List", ... for messages
-std::string repr(const IValue& value);       // as Python would print it
+std::string repr(const IValue& value);      // as Python would print it
 // Python's ==; tensors compare by identity. Used by dicts, `in`, constant folding.
 bool equal(const IValue& a, const IValue& b);
 size_t hash_of(const IValue& value);  // kType for unhashable values
@@ -205,10 +237,22 @@ size_t hash_of(const IValue& value);  // kType for unhashable values
 inline IValue::IValue(Tensor&& t) : tag_(t.defined() ? Tag::kTensor : Tag::kNone) {
   u_.p = t.release();
 }
-inline ListBox* IValue::list() const { check(Tag::kList); return static_cast<ListBox*>(u_.p); }
-inline TupleBox* IValue::tuple() const { check(Tag::kTuple); return static_cast<TupleBox*>(u_.p); }
-inline DictBox* IValue::dict() const { check(Tag::kDict); return static_cast<DictBox*>(u_.p); }
-inline Future* IValue::future() const { check(Tag::kFuture); return static_cast<Future*>(u_.p); }
+inline ListBox* IValue::list() const {
+  check(Tag::kList);
+  return static_cast<ListBox*>(u_.p);
+}
+inline TupleBox* IValue::tuple() const {
+  check(Tag::kTuple);
+  return static_cast<TupleBox*>(u_.p);
+}
+inline DictBox* IValue::dict() const {
+  check(Tag::kDict);
+  return static_cast<DictBox*>(u_.p);
+}
+inline Future* IValue::future() const {
+  check(Tag::kFuture);
+  return static_cast<Future*>(u_.p);
+}
 inline IValue::IValue(Ref<Future> f) : IValue(std::move(f), Tag::kFuture) {}
 inline IValue::IValue(Ref<ListBox> l) : IValue(std::move(l), Tag::kList) {}
 inline IValue::IValue(Ref<TupleBox> t) : IValue(std::move(t), Tag::kTuple) {}

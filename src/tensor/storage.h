@@ -43,8 +43,8 @@ class Storage : public RefCounted, public Cached {
   // handed out, or it is borrowed): nothing derived from its contents may be kept.
   void mark_exposed() { exposed_.store(true, std::memory_order_relaxed); }
   bool is_exposed() const { return deleter_ || exposed_.load(std::memory_order_relaxed); }
-  // Something derived from the contents that lives as long as they do (packed weights); whoever puts
-  // it there remembers the version that it was made from. Any thread.
+  // Something derived from the contents that lives as long as they do (packed weights); whoever
+  // puts it there remembers the version that it was made from. Any thread.
   Ref<RefCounted> attachment() const;
   void attach(Ref<RefCounted> derived);
 

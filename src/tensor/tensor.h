@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "base/error.h"
 #include "base/block_cache.h"
+#include "base/error.h"
 #include "base/ref.h"
 #include "base/small_vector.h"
 #include "tensor/dtype.h"
@@ -15,7 +15,8 @@ namespace prong {
 
 class Tensor;
 
-// What a shape rule sees and gives: no data. Strides are those of a contiguous tensor unless a rule says otherwise.
+// What a shape rule sees and gives: no data. Strides are those of a contiguous tensor unless a rule
+// says otherwise.
 struct TensorMeta {
   Dims sizes;
   DType dtype = DType::kFloat32;
@@ -27,7 +28,7 @@ struct TensorMeta {
 
 struct TensorImpl final : RefCounted, Cached {
   Ref<Storage> storage;
-  int64_t offset = 0;  // elements from the start of the storage
+  int64_t offset = 0;   // elements from the start of the storage
   Dims sizes, strides;  // strides in elements
   int64_t numel = 0;
   DType dtype = DType::kFloat32;
@@ -37,7 +38,8 @@ struct TensorImpl final : RefCounted, Cached {
   bool is_inference = false;  // made under inference_mode
   // Filled by eager/ (the tape's record of this tensor); opaque here.
   Ref<RefCounted> autograd;
-  // The Python object that stands for this tensor, borrowed; read and written only with the GIL held, by bindings/.
+  // The Python object that stands for this tensor, borrowed; read and written only with the GIL
+  // held, by bindings/.
   void* py_object = nullptr;
 };
 
@@ -53,7 +55,8 @@ class Tensor {
   // Uninitialised, contiguous. Throws kRuntime on negative sizes or overflow, kOutOfMemory.
   static Tensor empty(DimsView sizes, DType dtype);
   // A view of `storage`; checks that it lies inside.
-  static Tensor view_of(Ref<Storage> storage, int64_t offset, DimsView sizes, DimsView strides, DType dtype);
+  static Tensor view_of(Ref<Storage> storage, int64_t offset, DimsView sizes, DimsView strides,
+                        DType dtype);
   // A zero-dim tensor that counts as a Python number in type promotion.
   static Tensor wrapped(double value);
   static Tensor wrapped(int64_t value);
@@ -70,7 +73,7 @@ class Tensor {
   const Dims& sizes() const { return impl_->sizes; }
   const Dims& strides() const { return impl_->strides; }
   int64_t rank() const { return static_cast<int64_t>(impl_->sizes.size()); }
-  int64_t size(int64_t dim) const;    // negative dims count from the end; kIndex when out of range
+  int64_t size(int64_t dim) const;  // negative dims count from the end; kIndex when out of range
   int64_t stride(int64_t dim) const;
   int64_t numel() const { return impl_->numel; }
   int64_t offset() const { return impl_->offset; }
@@ -84,19 +87,21 @@ class Tensor {
   TensorMeta meta() const { return {impl_->sizes, impl_->dtype, impl_->is_wrapped_number}; }
 
   void* raw() const {
-    return static_cast<char*>(impl_->storage->data()) + impl_->offset * static_cast<int64_t>(item_bytes());
+    return static_cast<char*>(impl_->storage->data()) +
+           impl_->offset * static_cast<int64_t>(item_bytes());
   }
   template <class T>
   T* data() const {
-    PRONG_ASSERT(DTypeOf<T>::value == dtype(), "data<", DTypeOf<T>::value, "> of a ", dtype(), " tensor");
+    PRONG_ASSERT(DTypeOf<T>::value == dtype(), "data<", DTypeOf<T>::value, "> of a ", dtype(),
+                 " tensor");
     return static_cast<T*>(raw());
   }
 
   // New view of the same storage, same dtype; strides in elements.
   Tensor as_strided(DimsView sizes, DimsView strides, int64_t offset) const;
-  Tensor contiguous() const;          // itself when contiguous already
-  Tensor to(DType dtype) const;       // itself when it has that dtype already
-  Tensor clone() const;               // contiguous copy (keeps the dtype)
+  Tensor contiguous() const;     // itself when contiguous already
+  Tensor to(DType dtype) const;  // itself when it has that dtype already
+  Tensor clone() const;          // contiguous copy (keeps the dtype)
   // Element as a number; the tensor must have exactly one (kRuntime with PyTorch's text otherwise).
   double item_double() const;
   int64_t item_int() const;
@@ -105,18 +110,22 @@ class Tensor {
   Ref<TensorImpl> impl_;
 };
 
-// Broadcasts and converts: dst[...] = src. Overlapping views are handled as if src had been copied first.
+// Broadcasts and converts: dst[...] = src. Overlapping views are handled as if src had been copied
+// first.
 void copy_into(const Tensor& dst, const Tensor& src);
 void fill(const Tensor& dst, double value);
 void fill(const Tensor& dst, int64_t value);
 
-// dim in [-rank, rank) made non-negative; kIndex: "Dimension out of range (expected to be in range of [-2, 1], but got 3)".
+// dim in [-rank, rank) made non-negative; kIndex: "Dimension out of range (expected to be in range
+// of [-2, 1], but got 3)".
 int64_t wrap_dim(int64_t dim, int64_t rank);
-// The common shape; kRuntime "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1".
+// The common shape; kRuntime "The size of tensor a (3) must match the size of tensor b (4) at
+// non-singleton dimension 1".
 Dims broadcast_shapes(DimsView a, DimsView b);
 Tensor broadcast_to(const Tensor& t, DimsView sizes);  // a view with zero strides
 
-// PyTorch's result type of the operands: dimensioned tensors, then zero-dim ones, then Python numbers.
+// PyTorch's result type of the operands: dimensioned tensors, then zero-dim ones, then Python
+// numbers.
 class ResultType {
  public:
   void add(DType dtype, int64_t rank, bool is_wrapped_number);

@@ -33,10 +33,12 @@ uint32_t checksum(std::string_view data) {
     std::memcpy(&low, data.data() + i, 4);
     std::memcpy(&high, data.data() + i + 4, 4);
     low ^= crc;
-    crc = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^
-          tables[3][high & 0xff] ^ tables[2][high >> 8 & 0xff] ^ tables[1][high >> 16 & 0xff] ^ tables[0][high >> 24];
+    crc = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^ tables[5][low >> 16 & 0xff] ^
+          tables[4][low >> 24] ^ tables[3][high & 0xff] ^ tables[2][high >> 8 & 0xff] ^
+          tables[1][high >> 16 & 0xff] ^ tables[0][high >> 24];
   }
-  for (; i < data.size(); ++i) crc = tables[0][(crc ^ static_cast<uint8_t>(data[i])) & 0xff] ^ (crc >> 8);
+  for (; i < data.size(); ++i)
+    crc = tables[0][(crc ^ static_cast<uint8_t>(data[i])) & 0xff] ^ (crc >> 8);
   return ~crc;
 }
 
@@ -51,12 +53,13 @@ uint32_t get(std::string_view bytes, size_t at, size_t count) {
 }
 
 // What both kinds of header say of a file, from "version needed" on.
-void put_facts(std::string& out, const std::string& name, const std::string& content, uint32_t crc) {
-  put(out, 20, 2);      // version
-  put(out, 0x800, 2);   // names are UTF-8
-  put(out, 0, 2);       // stored
-  put(out, 0, 2);       // time
-  put(out, 0x21, 2);    // 1980-01-01: the same program gives the same bytes
+void put_facts(std::string& out, const std::string& name, const std::string& content,
+               uint32_t crc) {
+  put(out, 20, 2);     // version
+  put(out, 0x800, 2);  // names are UTF-8
+  put(out, 0, 2);      // stored
+  put(out, 0, 2);      // time
+  put(out, 0x21, 2);   // 1980-01-01: the same program gives the same bytes
   put(out, crc, 4);
   put(out, content.size(), 4);
   put(out, content.size(), 4);
@@ -97,20 +100,26 @@ std::string write_zip(const std::vector<std::pair<std::string, std::string>>& fi
 
 std::vector<std::pair<std::string, std::string_view>> read_zip(std::string_view bytes) {
   size_t end = bytes.size() < kEndBytes ? std::string_view::npos : bytes.size() - kEndBytes;
-  while (end != std::string_view::npos && get(bytes, end, 4) != kEnd) end = end == 0 ? std::string_view::npos : end - 1;
+  while (end != std::string_view::npos && get(bytes, end, 4) != kEnd)
+    end = end == 0 ? std::string_view::npos : end - 1;
   PRONG_CHECK(end != std::string_view::npos, kRuntime, "zip archive: this is no zip archive");
   std::vector<std::pair<std::string, std::string_view>> files;
   size_t at = get(bytes, end + 16, 4);
   for (uint32_t left = get(bytes, end + 10, 2); left > 0; --left) {
     PRONG_CHECK(get(bytes, at, 4) == kCentral, kRuntime, "zip archive: its directory is damaged");
-    const uint32_t method = get(bytes, at + 10, 2), crc = get(bytes, at + 16, 4), size = get(bytes, at + 24, 4);
+    const uint32_t method = get(bytes, at + 10, 2), crc = get(bytes, at + 16, 4),
+                   size = get(bytes, at + 24, 4);
     const uint32_t name_bytes = get(bytes, at + 28, 2), offset = get(bytes, at + 42, 4);
-    PRONG_CHECK(at + kCentralBytes + name_bytes <= bytes.size(), kRuntime, "zip archive: its directory is damaged");
+    PRONG_CHECK(at + kCentralBytes + name_bytes <= bytes.size(), kRuntime,
+                "zip archive: its directory is damaged");
     std::string name(bytes.substr(at + kCentralBytes, name_bytes));
-    PRONG_CHECK(method == 0, kRuntime, "zip archive: '", name, "' is compressed, which Prong does not write");
-    const size_t content = size_t{offset} + kLocalBytes + get(bytes, offset + 26, 2) + get(bytes, offset + 28, 2);
+    PRONG_CHECK(method == 0, kRuntime, "zip archive: '", name,
+                "' is compressed, which Prong does not write");
+    const size_t content =
+        size_t{offset} + kLocalBytes + get(bytes, offset + 26, 2) + get(bytes, offset + 28, 2);
     PRONG_CHECK(content + size <= bytes.size(), kRuntime, "zip archive: '", name, "' is cut off");
-    PRONG_CHECK(checksum(bytes.substr(content, size)) == crc, kRuntime, "zip archive: '", name, "' is damaged");
+    PRONG_CHECK(checksum(bytes.substr(content, size)) == crc, kRuntime, "zip archive: '", name,
+                "' is damaged");
     files.emplace_back(std::move(name), bytes.substr(content, size));
     at += kCentralBytes + name_bytes + get(bytes, at + 30, 2) + get(bytes, at + 32, 2);
   }

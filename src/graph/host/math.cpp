@@ -1,6 +1,6 @@
 // abs, min, max, round and the functions of Python's module math, with its errors.
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -162,42 +162,66 @@ void register_math(HostRegistry& r) {
     const double fraction = std::modf(a[0].to_double(), &whole_part);
     return IValue::tuple({IValue(fraction), IValue(whole_part)});
   });
-  r.add(Effect::kPure, "math_floor.int(x: int) -> int", [](Args a) { return IValue(a[0].to_int()); });
-  r.add(Effect::kMayRaise, "math_floor.float(x: float) -> int", [](Args a) { return IValue(whole(std::floor(a[0].to_double()))); });
-  r.add(Effect::kPure, "math_ceil.int(x: int) -> int", [](Args a) { return IValue(a[0].to_int()); });
-  r.add(Effect::kMayRaise, "math_ceil.float(x: float) -> int", [](Args a) { return IValue(whole(std::ceil(a[0].to_double()))); });
-  r.add(Effect::kPure, "math_trunc.int(x: int) -> int", [](Args a) { return IValue(a[0].to_int()); });
-  r.add(Effect::kMayRaise, "math_trunc.float(x: float) -> int", [](Args a) { return IValue(whole(a[0].to_double())); });
-  r.add(Effect::kPure, "math_isnan(x: float) -> bool", [](Args a) { return IValue(static_cast<bool>(std::isnan(a[0].to_double()))); });
-  r.add(Effect::kPure, "math_isinf(x: float) -> bool", [](Args a) { return IValue(static_cast<bool>(std::isinf(a[0].to_double()))); });
+  r.add(Effect::kPure, "math_floor.int(x: int) -> int",
+        [](Args a) { return IValue(a[0].to_int()); });
+  r.add(Effect::kMayRaise, "math_floor.float(x: float) -> int",
+        [](Args a) { return IValue(whole(std::floor(a[0].to_double()))); });
+  r.add(Effect::kPure, "math_ceil.int(x: int) -> int",
+        [](Args a) { return IValue(a[0].to_int()); });
+  r.add(Effect::kMayRaise, "math_ceil.float(x: float) -> int",
+        [](Args a) { return IValue(whole(std::ceil(a[0].to_double()))); });
+  r.add(Effect::kPure, "math_trunc.int(x: int) -> int",
+        [](Args a) { return IValue(a[0].to_int()); });
+  r.add(Effect::kMayRaise, "math_trunc.float(x: float) -> int",
+        [](Args a) { return IValue(whole(a[0].to_double())); });
+  r.add(Effect::kPure, "math_isnan(x: float) -> bool",
+        [](Args a) { return IValue(static_cast<bool>(std::isnan(a[0].to_double()))); });
+  r.add(Effect::kPure, "math_isinf(x: float) -> bool",
+        [](Args a) { return IValue(static_cast<bool>(std::isinf(a[0].to_double()))); });
   r.add(Effect::kPure, "math_isfinite(x: float) -> bool",
         [](Args a) { return IValue(static_cast<bool>(std::isfinite(a[0].to_double()))); });
-  r.add(Effect::kMayRaise, "math_isclose(a: float, b: float, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool", [](Args a) {
-    return IValue(is_close(a[0].to_double(), a[1].to_double(), a[2].to_double(), a[3].to_double()));
-  });
-  r.add(Effect::kMayRaise, "math_factorial(n: int) -> int", [](Args a) { return IValue(factorial(a[0].to_int())); });
-  r.add(Effect::kPure, "math_gcd(a: int, b: int) -> int", [](Args a) { return IValue(std::gcd(a[0].to_int(), a[1].to_int())); });
+  r.add(Effect::kMayRaise,
+        "math_isclose(a: float, b: float, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool",
+        [](Args a) {
+          return IValue(
+              is_close(a[0].to_double(), a[1].to_double(), a[2].to_double(), a[3].to_double()));
+        });
+  r.add(Effect::kMayRaise, "math_factorial(n: int) -> int",
+        [](Args a) { return IValue(factorial(a[0].to_int())); });
+  r.add(Effect::kPure, "math_gcd(a: int, b: int) -> int",
+        [](Args a) { return IValue(std::gcd(a[0].to_int(), a[1].to_int())); });
 
   r.add(Effect::kPure, "abs.int(x: int) -> int", [](Args a) {
-    PRONG_CHECK(a[0].to_int() != INT64_MIN, kOverflow, "abs(", a[0].to_int(), ") does not fit into 64 bits");
+    PRONG_CHECK(a[0].to_int() != INT64_MIN, kOverflow, "abs(", a[0].to_int(),
+                ") does not fit into 64 bits");
     return IValue(a[0].to_int() < 0 ? -a[0].to_int() : a[0].to_int());
   });
-  r.add(Effect::kPure, "abs.float(x: float) -> float", [](Args a) { return IValue(std::fabs(a[0].to_double())); });
+  r.add(Effect::kPure, "abs.float(x: float) -> float",
+        [](Args a) { return IValue(std::fabs(a[0].to_double())); });
   r.add(Effect::kPure, "abs.number(x: Scalar) -> Scalar", [](Args a) {
-    return a[0].is_float() ? IValue(std::fabs(a[0].to_double())) : IValue(a[0].to_int() < 0 ? -a[0].to_int() : a[0].to_int());
+    return a[0].is_float() ? IValue(std::fabs(a[0].to_double()))
+                           : IValue(a[0].to_int() < 0 ? -a[0].to_int() : a[0].to_int());
   });
   // The first of equals, as Python has it (also with NaN).
-  r.add(Effect::kPure, "min.int(a: int, b: int) -> int", [](Args a) { return IValue(std::min(a[0].to_int(), a[1].to_int())); });
-  r.add(Effect::kPure, "max.int(a: int, b: int) -> int", [](Args a) { return IValue(std::max(a[0].to_int(), a[1].to_int())); });
-  r.add(Effect::kPure, "min.float(a: float, b: float) -> float",
-        [](Args a) { return IValue(a[1].to_double() < a[0].to_double() ? a[1].to_double() : a[0].to_double()); });
-  r.add(Effect::kPure, "max.float(a: float, b: float) -> float",
-        [](Args a) { return IValue(a[1].to_double() > a[0].to_double() ? a[1].to_double() : a[0].to_double()); });
-  r.add(Effect::kPure, "min.number(a: Scalar, b: Scalar) -> Scalar", [](Args a) { return a[1].to_double() < a[0].to_double() ? a[1] : a[0]; });
-  r.add(Effect::kPure, "max.number(a: Scalar, b: Scalar) -> Scalar", [](Args a) { return a[1].to_double() > a[0].to_double() ? a[1] : a[0]; });
+  r.add(Effect::kPure, "min.int(a: int, b: int) -> int",
+        [](Args a) { return IValue(std::min(a[0].to_int(), a[1].to_int())); });
+  r.add(Effect::kPure, "max.int(a: int, b: int) -> int",
+        [](Args a) { return IValue(std::max(a[0].to_int(), a[1].to_int())); });
+  r.add(Effect::kPure, "min.float(a: float, b: float) -> float", [](Args a) {
+    return IValue(a[1].to_double() < a[0].to_double() ? a[1].to_double() : a[0].to_double());
+  });
+  r.add(Effect::kPure, "max.float(a: float, b: float) -> float", [](Args a) {
+    return IValue(a[1].to_double() > a[0].to_double() ? a[1].to_double() : a[0].to_double());
+  });
+  r.add(Effect::kPure, "min.number(a: Scalar, b: Scalar) -> Scalar",
+        [](Args a) { return a[1].to_double() < a[0].to_double() ? a[1] : a[0]; });
+  r.add(Effect::kPure, "max.number(a: Scalar, b: Scalar) -> Scalar",
+        [](Args a) { return a[1].to_double() > a[0].to_double() ? a[1] : a[0]; });
   r.add(Effect::kPure, "round.int(x: int) -> int", [](Args a) { return IValue(a[0].to_int()); });
-  r.add(Effect::kMayRaise, "round.float(x: float) -> int", [](Args a) { return IValue(whole(std::nearbyint(a[0].to_double()))); });
-  r.add(Effect::kPure, "round.int_digits(x: int, ndigits: int) -> int", [](Args a) { return IValue(round_digits(a[0].to_int(), a[1].to_int())); });
+  r.add(Effect::kMayRaise, "round.float(x: float) -> int",
+        [](Args a) { return IValue(whole(std::nearbyint(a[0].to_double()))); });
+  r.add(Effect::kPure, "round.int_digits(x: int, ndigits: int) -> int",
+        [](Args a) { return IValue(round_digits(a[0].to_int(), a[1].to_int())); });
   r.add(Effect::kPure, "round.float_digits(x: float, ndigits: int) -> float",
         [](Args a) { return IValue(round_digits(a[0].to_double(), a[1].to_int())); });
 }

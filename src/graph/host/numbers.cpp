@@ -1,5 +1,6 @@
-// Arithmetic, comparison and bits of int, float and bool, with Python's meaning. Ints have 64 bits: what does not fit raises
-// OverflowError instead of wrapping around, since Python would go on with the right number.
+// Arithmetic, comparison and bits of int, float and bool, with Python's meaning. Ints have 64 bits:
+// what does not fit raises OverflowError instead of wrapping around, since Python would go on with
+// the right number.
 #include <cmath>
 #include <limits>
 
@@ -10,7 +11,9 @@ namespace {
 
 using Args = std::span<IValue>;
 
-[[noreturn]] void too_large() { throw_error(ErrorKind::kOverflow, "the result of int arithmetic does not fit into 64 bits"); }
+[[noreturn]] void too_large() {
+  throw_error(ErrorKind::kOverflow, "the result of int arithmetic does not fit into 64 bits");
+}
 [[noreturn]] void zero(const char* text) { throw_error(ErrorKind::kZeroDivision, text); }
 
 int64_t i(Args a, size_t n) { return a[n].to_int(); }
@@ -48,7 +51,8 @@ int64_t mod(int64_t a, int64_t b) {
 int64_t pow(int64_t base, int64_t exponent) {
   if (exponent < 0) {
     if (base == 0) zero("0.0 cannot be raised to a negative power");
-    throw_error(ErrorKind::kValue, cat("int ** negative int is a float in Python, but an int in a script: write float(a) ** b (got ",
+    throw_error(ErrorKind::kValue, cat("int ** negative int is a float in Python, but an int in a "
+                                       "script: write float(a) ** b (got ",
                                        base, " ** ", exponent, ")"));
   }
   int64_t result = 1;
@@ -99,9 +103,11 @@ double floordiv(double a, double b) {
 double pow(double a, double b) {
   if (a == 0 && b < 0) zero("0.0 cannot be raised to a negative power");
   PRONG_CHECK(!(a < 0 && std::isfinite(a) && std::isfinite(b) && b != std::floor(b)), kValue,
-              "negative float ** fraction is a complex number, which scripts do not have (got ", a, " ** ", b, ")");
+              "negative float ** fraction is a complex number, which scripts do not have (got ", a,
+              " ** ", b, ")");
   const double r = std::pow(a, b);
-  PRONG_CHECK(!(std::isinf(r) && std::isfinite(a) && std::isfinite(b)), kOverflow, "(34, 'Numerical result out of range')");
+  PRONG_CHECK(!(std::isinf(r) && std::isfinite(a) && std::isfinite(b)), kOverflow,
+              "(34, 'Numerical result out of range')");
   return r;
 }
 
@@ -111,40 +117,47 @@ bool ints(Args a) { return !a[0].is_float() && !a[1].is_float(); }
 // Exact also where an int does not fit into a double.
 int compare(const IValue& a, const IValue& b) {
   if (!a.is_float() && !b.is_float()) return a.to_int() < b.to_int() ? -1 : a.to_int() > b.to_int();
-  const long double x = a.is_float() ? static_cast<long double>(a.to_double()) : static_cast<long double>(a.to_int());
-  const long double y = b.is_float() ? static_cast<long double>(b.to_double()) : static_cast<long double>(b.to_int());
+  const long double x =
+      a.is_float() ? static_cast<long double>(a.to_double()) : static_cast<long double>(a.to_int());
+  const long double y =
+      b.is_float() ? static_cast<long double>(b.to_double()) : static_cast<long double>(b.to_int());
   return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;  // 2: NaN
 }
 
-#define PRONG_ARITHMETIC(name)                                                                                    \
-  r.add(Effect::kPure, #name ".int(a: int, b: int) -> int", [](Args a) { return IValue(name(i(a, 0), i(a, 1))); }); \
-  r.add(Effect::kPure, #name ".float(a: float, b: float) -> float",                                               \
-        [](Args a) { return IValue(d(a, 0) PRONG_SIGN d(a, 1)); });                                               \
-  r.add(Effect::kPure, #name ".number(a: Scalar, b: Scalar) -> Scalar", [](Args a) {                              \
-    return ints(a) ? IValue(name(i(a, 0), i(a, 1))) : IValue(d(a, 0) PRONG_SIGN d(a, 1));                         \
+#define PRONG_ARITHMETIC(name)                                                            \
+  r.add(Effect::kPure, #name ".int(a: int, b: int) -> int",                               \
+        [](Args a) { return IValue(name(i(a, 0), i(a, 1))); });                           \
+  r.add(Effect::kPure, #name ".float(a: float, b: float) -> float",                       \
+        [](Args a) { return IValue(d(a, 0) PRONG_SIGN d(a, 1)); });                       \
+  r.add(Effect::kPure, #name ".number(a: Scalar, b: Scalar) -> Scalar", [](Args a) {      \
+    return ints(a) ? IValue(name(i(a, 0), i(a, 1))) : IValue(d(a, 0) PRONG_SIGN d(a, 1)); \
   });
 
 // With functions of both; they may raise.
-#define PRONG_DIVISION(name)                                                                                           \
-  r.add(Effect::kMayRaise, #name ".int(a: int, b: int) -> int", [](Args a) { return IValue(name(i(a, 0), i(a, 1))); }); \
-  r.add(Effect::kMayRaise, #name ".float(a: float, b: float) -> float",                                                \
-        [](Args a) { return IValue(name(d(a, 0), d(a, 1))); });                                                        \
-  r.add(Effect::kMayRaise, #name ".number(a: Scalar, b: Scalar) -> Scalar", [](Args a) {                               \
-    return ints(a) ? IValue(name(i(a, 0), i(a, 1))) : IValue(name(d(a, 0), d(a, 1)));                                  \
+#define PRONG_DIVISION(name)                                                             \
+  r.add(Effect::kMayRaise, #name ".int(a: int, b: int) -> int",                          \
+        [](Args a) { return IValue(name(i(a, 0), i(a, 1))); });                          \
+  r.add(Effect::kMayRaise, #name ".float(a: float, b: float) -> float",                  \
+        [](Args a) { return IValue(name(d(a, 0), d(a, 1))); });                          \
+  r.add(Effect::kMayRaise, #name ".number(a: Scalar, b: Scalar) -> Scalar", [](Args a) { \
+    return ints(a) ? IValue(name(i(a, 0), i(a, 1))) : IValue(name(d(a, 0), d(a, 1)));    \
   });
 
-#define PRONG_COMPARISON(name, sign)                                                                                         \
-  r.add(Effect::kPure, #name ".int(a: int, b: int) -> bool", [](Args a) { return IValue(i(a, 0) sign i(a, 1)); });           \
-  r.add(Effect::kPure, #name ".float(a: float, b: float) -> bool", [](Args a) { return IValue(d(a, 0) sign d(a, 1)); });     \
-  r.add(Effect::kPure, #name ".number(a: Scalar, b: Scalar) -> bool", [](Args a) {                                           \
-    const int c = compare(a[0], a[1]);                                                                                       \
-    return IValue(c == 2 ? std::string_view(#name) == "ne" : c sign 0);                                                      \
+#define PRONG_COMPARISON(name, sign)                                               \
+  r.add(Effect::kPure, #name ".int(a: int, b: int) -> bool",                       \
+        [](Args a) { return IValue(i(a, 0) sign i(a, 1)); });                      \
+  r.add(Effect::kPure, #name ".float(a: float, b: float) -> bool",                 \
+        [](Args a) { return IValue(d(a, 0) sign d(a, 1)); });                      \
+  r.add(Effect::kPure, #name ".number(a: Scalar, b: Scalar) -> bool", [](Args a) { \
+    const int c = compare(a[0], a[1]);                                             \
+    return IValue(c == 2 ? std::string_view(#name) == "ne" : c sign 0);            \
   });
 
-#define PRONG_BITS(name, sign)                                                                                         \
-  r.add(Effect::kPure, #name ".bool(a: bool, b: bool) -> bool",                                                        \
-        [](Args a) { return IValue(static_cast<bool>(a[0].to_bool() sign a[1].to_bool())); });                         \
-  r.add(Effect::kPure, #name ".int(a: int, b: int) -> int", [](Args a) { return IValue(i(a, 0) sign i(a, 1)); });
+#define PRONG_BITS(name, sign)                                                                 \
+  r.add(Effect::kPure, #name ".bool(a: bool, b: bool) -> bool",                                \
+        [](Args a) { return IValue(static_cast<bool>(a[0].to_bool() sign a[1].to_bool())); }); \
+  r.add(Effect::kPure, #name ".int(a: int, b: int) -> int",                                    \
+        [](Args a) { return IValue(i(a, 0) sign i(a, 1)); });
 
 }  // namespace
 
@@ -160,7 +173,8 @@ void register_numbers(HostRegistry& r) {
 #undef PRONG_SIGN
   r.add(Effect::kMayRaise, "truediv.int(a: int, b: int) -> float", [](Args a) {
     if (i(a, 1) == 0) zero("division by zero");
-    return IValue(static_cast<double>(static_cast<long double>(i(a, 0)) / static_cast<long double>(i(a, 1))));
+    return IValue(
+        static_cast<double>(static_cast<long double>(i(a, 0)) / static_cast<long double>(i(a, 1))));
   });
   r.add(Effect::kMayRaise, "truediv.float(a: float, b: float) -> float",
         [](Args a) { return IValue(truediv(d(a, 0), d(a, 1))); });
@@ -180,9 +194,12 @@ void register_numbers(HostRegistry& r) {
   PRONG_BITS(and, &)
   PRONG_BITS(or, |)
   PRONG_BITS(xor, ^)
-  r.add(Effect::kPure, "not_.bool(a: bool) -> bool", [](Args a) { return IValue(!a[0].to_bool()); });
-  r.add(Effect::kPure, "eq.bool(a: bool, b: bool) -> bool", [](Args a) { return IValue(a[0].to_bool() == a[1].to_bool()); });
-  r.add(Effect::kPure, "ne.bool(a: bool, b: bool) -> bool", [](Args a) { return IValue(a[0].to_bool() != a[1].to_bool()); });
+  r.add(Effect::kPure, "not_.bool(a: bool) -> bool",
+        [](Args a) { return IValue(!a[0].to_bool()); });
+  r.add(Effect::kPure, "eq.bool(a: bool, b: bool) -> bool",
+        [](Args a) { return IValue(a[0].to_bool() == a[1].to_bool()); });
+  r.add(Effect::kPure, "ne.bool(a: bool, b: bool) -> bool",
+        [](Args a) { return IValue(a[0].to_bool() != a[1].to_bool()); });
   r.add(Effect::kPure, "neg.int(a: int) -> int", [](Args a) { return IValue(sub(0, i(a, 0))); });
   r.add(Effect::kPure, "neg.float(a: float) -> float", [](Args a) { return IValue(-d(a, 0)); });
   r.add(Effect::kPure, "neg.number(a: Scalar) -> Scalar",
@@ -192,8 +209,10 @@ void register_numbers(HostRegistry& r) {
   r.add(Effect::kPure, "pos.number(a: Scalar) -> Scalar",
         [](Args a) { return a[0].is_float() ? IValue(d(a, 0)) : IValue(i(a, 0)); });
   r.add(Effect::kPure, "invert.int(a: int) -> int", [](Args a) { return IValue(~i(a, 0)); });
-  r.add(Effect::kMayRaise, "lshift.int(a: int, b: int) -> int", [](Args a) { return IValue(lshift(i(a, 0), i(a, 1))); });
-  r.add(Effect::kMayRaise, "rshift.int(a: int, b: int) -> int", [](Args a) { return IValue(rshift(i(a, 0), i(a, 1))); });
+  r.add(Effect::kMayRaise, "lshift.int(a: int, b: int) -> int",
+        [](Args a) { return IValue(lshift(i(a, 0), i(a, 1))); });
+  r.add(Effect::kMayRaise, "rshift.int(a: int, b: int) -> int",
+        [](Args a) { return IValue(rshift(i(a, 0), i(a, 1))); });
   r.add(Effect::kMayRaise, "divmod.int(a: int, b: int) -> Tuple[int, int]", [](Args a) {
     return IValue::tuple({IValue(floordiv(i(a, 0), i(a, 1))), IValue(mod(i(a, 0), i(a, 1)))});
   });

@@ -42,7 +42,9 @@ class ModeManager final : public ContextManager {
  public:
   enum class What { kGrad, kInference };
   ModeManager(What what, bool on) : what_(what), on_(on) {}
-  std::string describe() const override { return what_ == What::kGrad ? "set_grad_enabled" : "inference_mode"; }
+  std::string describe() const override {
+    return what_ == What::kGrad ? "set_grad_enabled" : "inference_mode";
+  }
   IValue enter() override {
     saved_.push_back(context()[ContextWord::kModes]);
     if (what_ == What::kGrad)
@@ -65,7 +67,8 @@ class ModeManager final : public ContextManager {
 // A labelled span; interrupted while its task is suspended, since spans belong to a thread.
 class RecordFunction final : public ContextManager {
  public:
-  explicit RecordFunction(const std::string& label) : name_(profile::is_on() ? profile::intern(label) : nullptr) {}
+  explicit RecordFunction(const std::string& label)
+      : name_(profile::is_on() ? profile::intern(label) : nullptr) {}
   std::string describe() const override { return "record_function"; }
   IValue enter() override {
     span_.begin(name_, profile::Category::kUser);
@@ -80,7 +83,9 @@ class RecordFunction final : public ContextManager {
   profile::OpenSpan span_;
 };
 
-IValue mode(ModeManager::What what, bool on) { return IValue(Ref<ObjectBase>(make_ref<ModeManager>(what, on))); }
+IValue mode(ModeManager::What what, bool on) {
+  return IValue(Ref<ObjectBase>(make_ref<ModeManager>(what, on)));
+}
 
 // ── futures ──
 
@@ -106,27 +111,41 @@ IValue collect_all(Args a) {
 void set_print_hook(void (*hook)(std::string_view)) { print_hook = hook; }
 
 void register_objects(HostRegistry& r) {
-  r.add(Effect::kPure, "is(a: t, b: u) -> bool", [](Args a) { return IValue(is_same(a[0], a[1])); });
-  r.add(Effect::kPure, "is_not(a: t, b: u) -> bool", [](Args a) { return IValue(!is_same(a[0], a[1])); });
+  r.add(Effect::kPure, "is(a: t, b: u) -> bool",
+        [](Args a) { return IValue(is_same(a[0], a[1])); });
+  r.add(Effect::kPure, "is_not(a: t, b: u) -> bool",
+        [](Args a) { return IValue(!is_same(a[0], a[1])); });
   // == of what has no overload of its own: None, tuples, Optionals, objects (by identity).
-  r.add(Effect::kReads, "eq.any(a: t, b: u) -> bool", [](Args a) { return IValue(equal(a[0], a[1])); });
-  r.add(Effect::kReads, "ne.any(a: t, b: u) -> bool", [](Args a) { return IValue(!equal(a[0], a[1])); });
-  r.add(Effect::kMayRaise, "hash(x: t) -> int", [](Args a) { return IValue(static_cast<int64_t>(hash_of(a[0]))); });
-  r.add(Effect::kReads, "id(x: t) -> int", [](Args a) { return IValue(static_cast<int64_t>(reinterpret_cast<intptr_t>(a[0].identity()))); });
-  r.add(Effect::kEffect, "print(items: t, sep: str = \" \", end: str = \"\n\") -> None", print_items);
+  r.add(Effect::kReads, "eq.any(a: t, b: u) -> bool",
+        [](Args a) { return IValue(equal(a[0], a[1])); });
+  r.add(Effect::kReads, "ne.any(a: t, b: u) -> bool",
+        [](Args a) { return IValue(!equal(a[0], a[1])); });
+  r.add(Effect::kMayRaise, "hash(x: t) -> int",
+        [](Args a) { return IValue(static_cast<int64_t>(hash_of(a[0]))); });
+  r.add(Effect::kReads, "id(x: t) -> int", [](Args a) {
+    return IValue(static_cast<int64_t>(reinterpret_cast<intptr_t>(a[0].identity())));
+  });
+  r.add(Effect::kEffect, "print(items: t, sep: str = \" \", end: str = \"\n\") -> None",
+        print_items);
 
-  r.add(Effect::kReads, "done(self: Future[t]) -> bool", [](Args a) { return IValue(a[0].future()->is_done()); });
-  r.add(Effect::kEffect, "collect_all(futures: List[Future[t]]) -> Future[List[Future[t]]]", collect_all);
+  r.add(Effect::kReads, "done(self: Future[t]) -> bool",
+        [](Args a) { return IValue(a[0].future()->is_done()); });
+  r.add(Effect::kEffect, "collect_all(futures: List[Future[t]]) -> Future[List[Future[t]]]",
+        collect_all);
 
   using What = ModeManager::What;
   r.add(Effect::kEffect, "no_grad() -> Any", [](Args) { return mode(What::kGrad, false); });
   r.add(Effect::kEffect, "enable_grad() -> Any", [](Args) { return mode(What::kGrad, true); });
-  r.add(Effect::kEffect, "set_grad_enabled(mode: bool) -> Any", [](Args a) { return mode(What::kGrad, a[0].to_bool()); });
-  r.add(Effect::kEffect, "inference_mode(mode: bool = True) -> Any", [](Args a) { return mode(What::kInference, a[0].to_bool()); });
+  r.add(Effect::kEffect, "set_grad_enabled(mode: bool) -> Any",
+        [](Args a) { return mode(What::kGrad, a[0].to_bool()); });
+  r.add(Effect::kEffect, "inference_mode(mode: bool = True) -> Any",
+        [](Args a) { return mode(What::kInference, a[0].to_bool()); });
   r.add(Effect::kEffect, "record_function(name: str) -> Any",
         [](Args a) { return IValue(Ref<ObjectBase>(make_ref<RecordFunction>(a[0].to_string()))); });
-  r.add(Effect::kEffect, "is_grad_enabled() -> bool", [](Args) { return IValue(eager::is_grad_enabled()); });
-  r.add(Effect::kEffect, "is_inference_mode_enabled() -> bool", [](Args) { return IValue(eager::is_inference_mode()); });
+  r.add(Effect::kEffect, "is_grad_enabled() -> bool",
+        [](Args) { return IValue(eager::is_grad_enabled()); });
+  r.add(Effect::kEffect, "is_inference_mode_enabled() -> bool",
+        [](Args) { return IValue(eager::is_inference_mode()); });
   // torch.set_grad_enabled(x) as a statement.
   r.add(Effect::kEffect, "switch_grad(mode: bool) -> None", [](Args a) {
     eager::set_grad_enabled(a[0].to_bool());

@@ -19,7 +19,8 @@ void HostRegistry::add(Effect effect, std::string_view schema, HostFn fn) {
   op.base_name = op.schema.name.substr(0, op.schema.name.find('.'));
   op.fn = fn;
   op.effect = effect;
-  PRONG_ASSERT(index_->by_name.emplace(op.schema.name, &op).second, "host op '", op.schema.name, "' is there twice");
+  PRONG_ASSERT(index_->by_name.emplace(op.schema.name, &op).second, "host op '", op.schema.name,
+               "' is there twice");
   index_->by_base[op.base_name].push_back(&op);
 }
 
@@ -66,7 +67,8 @@ TypePtr* bound(TypeBindings& bindings, const std::string& name) {
   return nullptr;
 }
 
-bool match_variable(const std::string& name, const TypePtr& actual, TypeBindings& bindings, bool invariant) {
+bool match_variable(const std::string& name, const TypePtr& actual, TypeBindings& bindings,
+                    bool invariant) {
   TypePtr* type = bound(bindings, name);
   if (!type) {
     bindings.emplace_back(name, actual);
@@ -74,37 +76,45 @@ bool match_variable(const std::string& name, const TypePtr& actual, TypeBindings
   }
   if (invariant) return same(*type, actual);
   if (is_subtype(actual, *type)) return true;
-  // A later argument may be wider: Optional[int] after int. The container that bound it first decides otherwise.
+  // A later argument may be wider: Optional[int] after int. The container that bound it first
+  // decides otherwise.
   return false;
 }
 
-bool match(const TypePtr& formal, const TypePtr& actual, TypeBindings& bindings, bool conversion, bool invariant) {
+bool match(const TypePtr& formal, const TypePtr& actual, TypeBindings& bindings, bool conversion,
+           bool invariant) {
   switch (formal->kind()) {
-    case TypeKind::kVar: return match_variable(formal->name(), actual, bindings, invariant);
-    case TypeKind::kOptional:
-      if (actual->is(TypeKind::kNone)) return true;
-      if (actual->is(TypeKind::kOptional)) return match(formal->element(), actual->element(), bindings, conversion, invariant);
-      return match(formal->element(), actual, bindings, conversion, invariant);
-    case TypeKind::kList:
-    case TypeKind::kDict:
-    case TypeKind::kFuture:
-    case TypeKind::kTuple: {
-      if (actual->kind() != formal->kind() || actual->elements().size() != formal->elements().size()) return false;
-      const bool strict = formal->is(TypeKind::kList) || formal->is(TypeKind::kDict);
-      for (size_t i = 0; i < formal->elements().size(); ++i)
-        if (!match(formal->elements()[i], actual->elements()[i], bindings, false, strict)) return false;
-      return true;
-    }
-    default:
-      if (invariant ? same(actual, formal) : is_subtype(actual, formal)) return true;
-      if (!conversion) return false;
-      return formal->is(TypeKind::kFloat) && (actual->is(TypeKind::kInt) || actual->is(TypeKind::kBool));
+  case TypeKind::kVar:
+    return match_variable(formal->name(), actual, bindings, invariant);
+  case TypeKind::kOptional:
+    if (actual->is(TypeKind::kNone)) return true;
+    if (actual->is(TypeKind::kOptional))
+      return match(formal->element(), actual->element(), bindings, conversion, invariant);
+    return match(formal->element(), actual, bindings, conversion, invariant);
+  case TypeKind::kList:
+  case TypeKind::kDict:
+  case TypeKind::kFuture:
+  case TypeKind::kTuple: {
+    if (actual->kind() != formal->kind() || actual->elements().size() != formal->elements().size())
+      return false;
+    const bool strict = formal->is(TypeKind::kList) || formal->is(TypeKind::kDict);
+    for (size_t i = 0; i < formal->elements().size(); ++i)
+      if (!match(formal->elements()[i], actual->elements()[i], bindings, false, strict))
+        return false;
+    return true;
+  }
+  default:
+    if (invariant ? same(actual, formal) : is_subtype(actual, formal)) return true;
+    if (!conversion) return false;
+    return formal->is(TypeKind::kFloat) &&
+           (actual->is(TypeKind::kInt) || actual->is(TypeKind::kBool));
   }
 }
 
 }  // namespace
 
-bool match_type(const TypePtr& formal, const TypePtr& actual, TypeBindings& bindings, bool allow_conversion) {
+bool match_type(const TypePtr& formal, const TypePtr& actual, TypeBindings& bindings,
+                bool allow_conversion) {
   return match(formal, actual, bindings, allow_conversion, false);
 }
 
@@ -120,12 +130,18 @@ TypePtr substitute(const TypePtr& type, const TypeBindings& bindings) {
     if (!items.back()) return {};
   }
   switch (type->kind()) {
-    case TypeKind::kOptional: return Type::optional(items[0]);
-    case TypeKind::kList: return Type::list(items[0]);
-    case TypeKind::kFuture: return Type::future(items[0]);
-    case TypeKind::kDict: return Type::dict(items[0], items[1]);
-    case TypeKind::kTuple: return type->name().empty() ? Type::tuple(std::move(items)) : type;
-    default: return type;
+  case TypeKind::kOptional:
+    return Type::optional(items[0]);
+  case TypeKind::kList:
+    return Type::list(items[0]);
+  case TypeKind::kFuture:
+    return Type::future(items[0]);
+  case TypeKind::kDict:
+    return Type::dict(items[0], items[1]);
+  case TypeKind::kTuple:
+    return type->name().empty() ? Type::tuple(std::move(items)) : type;
+  default:
+    return type;
   }
 }
 

@@ -42,7 +42,8 @@ void append_utf8(std::string& out, uint32_t c) {
 }
 
 int64_t length_of(std::string_view s) {
-  return std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+  return std::count_if(s.begin(), s.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
 SliceRange slice_range(const IValue& start, const IValue& stop, const IValue& step, int64_t n) {
@@ -76,7 +77,8 @@ Spec parse_spec(std::string_view s, std::string_view of) {
   Spec spec;
   const auto is_align = [](char c) { return c == '<' || c == '>' || c == '=' || c == '^'; };
   size_t fill_bytes = 1;
-  while (fill_bytes < s.size() && (static_cast<unsigned char>(s[fill_bytes]) & 0xc0) == 0x80) ++fill_bytes;
+  while (fill_bytes < s.size() && (static_cast<unsigned char>(s[fill_bytes]) & 0xc0) == 0x80)
+    ++fill_bytes;
   if (s.size() > fill_bytes && is_align(s[fill_bytes])) {
     spec.fill = s.substr(0, fill_bytes);
     spec.align = s[fill_bytes];
@@ -105,9 +107,11 @@ Spec parse_spec(std::string_view s, std::string_view of) {
   }
   number(spec.width);
   take(",_", spec.grouping);
-  if (take(".", unused)) PRONG_CHECK(number(spec.precision), kValue, "Format specifier missing precision");
+  if (take(".", unused))
+    PRONG_CHECK(number(spec.precision), kValue, "Format specifier missing precision");
   if (!s.empty()) {
-    PRONG_CHECK(s.size() == 1, kValue, "Invalid format specifier '", s, "' for object of type '", of, "'");
+    PRONG_CHECK(s.size() == 1, kValue, "Invalid format specifier '", s, "' for object of type '",
+                of, "'");
     spec.type = s[0];
   }
   return spec;
@@ -142,7 +146,8 @@ std::string grouped(std::string_view digits, char mark, size_t size) {
 }
 
 [[noreturn]] void unknown_code(char code, std::string_view of) {
-  throw_error(ErrorKind::kValue, cat("Unknown format code '", code, "' for object of type '", of, "'"));
+  throw_error(ErrorKind::kValue,
+              cat("Unknown format code '", code, "' for object of type '", of, "'"));
 }
 
 std::string sign_of(const Spec& spec, bool negative) {
@@ -160,23 +165,30 @@ std::string float_body(double magnitude, const Spec& spec) {
     if (spec.precision < 0) return format_double(magnitude);
     // As 'g', but with at least one digit after the point where there is no exponent.
     char text[400];
-    std::snprintf(text, sizeof text, "%.*g", static_cast<int>(std::max<int64_t>(spec.precision, 1)), magnitude);
+    std::snprintf(text, sizeof text, "%.*g", static_cast<int>(std::max<int64_t>(spec.precision, 1)),
+                  magnitude);
     std::string out = text;
     if (out.find_first_of(".e") == std::string::npos) out += ".0";
     return out;
   }
   const bool percent = type == '%';
   if (percent) type = 'f', magnitude *= 100;
-  const char form[] = {'%', spec.alternate ? '#' : '.', spec.alternate ? '.' : '*', spec.alternate ? '*' : type,
-                       spec.alternate ? type : '\0', '\0'};
+  const char form[] = {'%',
+                       spec.alternate ? '#' : '.',
+                       spec.alternate ? '.' : '*',
+                       spec.alternate ? '*' : type,
+                       spec.alternate ? type : '\0',
+                       '\0'};
   std::string out(400 + static_cast<size_t>(std::max<int64_t>(spec.precision, 0)), '\0');
   out.resize(static_cast<size_t>(
-      std::snprintf(out.data(), out.size(), form, static_cast<int>(spec.precision < 0 ? 6 : spec.precision), magnitude)));
+      std::snprintf(out.data(), out.size(), form,
+                    static_cast<int>(spec.precision < 0 ? 6 : spec.precision), magnitude)));
   return percent ? out + "%" : out;
 }
 
 std::string format_float(double x, const Spec& spec) {
-  if (spec.type && std::string_view("eEfFgGn%").find(spec.type) == std::string_view::npos) unknown_code(spec.type, "float");
+  if (spec.type && std::string_view("eEfFgGn%").find(spec.type) == std::string_view::npos)
+    unknown_code(spec.type, "float");
   const std::string body = grouped(float_body(std::fabs(x), spec), spec.grouping, 3);
   return pad(spec, sign_of(spec, std::signbit(x) && !std::isnan(x)), body, '>');
 }
@@ -192,17 +204,30 @@ std::string format_int(int64_t x, const Spec& spec) {
   }
   int base = 10;
   switch (spec.type) {
-    case 0: case 'd': case 'n': break;
-    case 'x': case 'X': base = 16; break;
-    case 'o': base = 8; break;
-    case 'b': base = 2; break;
-    default: unknown_code(spec.type, "int");
+  case 0:
+  case 'd':
+  case 'n':
+    break;
+  case 'x':
+  case 'X':
+    base = 16;
+    break;
+  case 'o':
+    base = 8;
+    break;
+  case 'b':
+    base = 2;
+    break;
+  default:
+    unknown_code(spec.type, "int");
   }
   char text[72];
   const uint64_t magnitude = x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
   const char* end = std::to_chars(text, text + sizeof text, magnitude, base).ptr;
   std::string body(text, static_cast<size_t>(end - text));
-  if (spec.type == 'X') std::transform(body.begin(), body.end(), body.begin(), [](char c) { return static_cast<char>(std::toupper(c)); });
+  if (spec.type == 'X')
+    std::transform(body.begin(), body.end(), body.begin(),
+                   [](char c) { return static_cast<char>(std::toupper(c)); });
   body = grouped(body, spec.grouping, base == 10 ? 3 : 4);
   std::string sign = sign_of(spec, x < 0);
   if (spec.alternate && base != 10) sign += cat("0", spec.type);
@@ -211,7 +236,8 @@ std::string format_int(int64_t x, const Spec& spec) {
 
 std::string format_str(std::string_view s, const Spec& spec) {
   if (spec.type && spec.type != 's') unknown_code(spec.type, "str");
-  PRONG_CHECK(spec.align != '=' || spec.zero, kValue, "'=' alignment not allowed in string format specifier");
+  PRONG_CHECK(spec.align != '=' || spec.zero, kValue,
+              "'=' alignment not allowed in string format specifier");
   std::string cut(s);
   if (spec.precision >= 0 && length_of(s) > spec.precision) {
     cut.clear();
@@ -235,7 +261,8 @@ std::string format_value(const IValue& value, std::string_view spec) {
     return is_floating(t.dtype()) ? format_float(t.item_double(), parse_spec(spec, "float"))
                                   : format_int(t.item_int(), parse_spec(spec, "int"));
   }
-  throw_error(ErrorKind::kType, cat("unsupported format string passed to ", name_of(value.tag()), ".__format__"));
+  throw_error(ErrorKind::kType,
+              cat("unsupported format string passed to ", name_of(value.tag()), ".__format__"));
 }
 
 // ── "{}".format and "%" ──
@@ -271,10 +298,13 @@ std::string format_template(std::string_view s, const std::vector<IValue>& argum
       ++next;
     } else {
       const auto [p, error] = std::from_chars(field.data(), field.data() + field.size(), index);
-      PRONG_CHECK(error == std::errc() && p == field.data() + field.size(), kKey, repr(IValue(field)));
+      PRONG_CHECK(error == std::errc() && p == field.data() + field.size(), kKey,
+                  repr(IValue(field)));
     }
-    PRONG_CHECK(index < arguments.size(), kIndex, "Replacement index ", index, " out of range for positional args tuple");
-    out += wants_repr ? format_value(IValue(repr(arguments[index])), spec) : format_value(arguments[index], spec);
+    PRONG_CHECK(index < arguments.size(), kIndex, "Replacement index ", index,
+                " out of range for positional args tuple");
+    out += wants_repr ? format_value(IValue(repr(arguments[index])), spec)
+                      : format_value(arguments[index], spec);
   }
   return out;
 }
@@ -297,7 +327,8 @@ std::string format_percent(std::string_view s, const std::vector<IValue>& argume
     }
     const auto number = [&](int64_t& to) {
       to = 0;
-      for (; i < s.size() && std::isdigit(static_cast<unsigned char>(s[i])); ++i) to = to * 10 + (s[i] - '0');
+      for (; i < s.size() && std::isdigit(static_cast<unsigned char>(s[i])); ++i)
+        to = to * 10 + (s[i] - '0');
     };
     number(spec.width);
     if (i < s.size() && s[i] == '.') {
@@ -318,8 +349,10 @@ std::string format_percent(std::string_view s, const std::vector<IValue>& argume
       continue;
     }
     PRONG_CHECK(std::string_view("diuoxXeEfFgGc").find(code) != std::string_view::npos, kValue,
-                "unsupported format character '", code, "' (0x", static_cast<int>(code), ") at index ", i);
-    PRONG_CHECK(v.is_number() || (code == 'c' && v.is_string()), kType, "%", code, " format: a real number is required, not ",
+                "unsupported format character '", code, "' (0x", static_cast<int>(code),
+                ") at index ", i);
+    PRONG_CHECK(v.is_number() || (code == 'c' && v.is_string()), kType, "%", code,
+                " format: a real number is required, not ",
                 v.is_string() ? std::string_view("str") : name_of(v.tag()));
     if (spec.zero && !left) spec.fill = "0", spec.align = '=';
     if (code == 'c' && v.is_string()) {
@@ -336,7 +369,8 @@ std::string format_percent(std::string_view s, const std::vector<IValue>& argume
       out += format_float(v.to_double(), spec);
     }
   }
-  PRONG_CHECK(next == arguments.size(), kType, "not all arguments converted during string formatting");
+  PRONG_CHECK(next == arguments.size(), kType,
+              "not all arguments converted during string formatting");
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Python's text of values, and Unicode: strings are UTF-8 inside, code points for who indexes them. Used in this folder.
+// Python's text of values, and Unicode: strings are UTF-8 inside, code points for who indexes them.
+// Used in this folder.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ std::string format_template(std::string_view text, const std::vector<IValue>& ar
 // text % arguments: %d %i %s %r %f %e %g %x %o %c %% with flags, width and precision.
 std::string format_percent(std::string_view text, const std::vector<IValue>& arguments);
 
-// Python's slice.indices: where a slice of something of length n starts, its step, and how many items it has.
+// Python's slice.indices: where a slice of something of length n starts, its step, and how many
+// items it has.
 struct SliceRange {
   int64_t start, step, count;
 };

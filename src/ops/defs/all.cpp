@@ -1,4 +1,5 @@
-// The list of op families; registration is explicit, in this order, since static libraries drop global constructors.
+// The list of op families; registration is explicit, in this order, since static libraries drop
+// global constructors.
 #include "ops/op_def.h"
 
 namespace prong {

@@ -1,4 +1,5 @@
-// Convolutions conv1d, conv2d, conv3d with int or named padding, and max/average pooling. Kernels: kernels/convolution.h.
+// Convolutions conv1d, conv2d, conv3d with int or named padding, and max/average pooling. Kernels:
+// kernels/convolution.h.
 #include "ops/kernels/convolution.h"
 #include "ops/op_def.h"
 
@@ -11,20 +12,25 @@ constexpr const char* kVmapLater = "vmap is not built yet";
 // One value stands for all spatial dimensions.
 Dims spread(const Dims& d, size_t n, const char* what) {
   if (d.size() == 1) return Dims(n, d[0]);
-  PRONG_CHECK(d.size() == n, kRuntime, "expected ", what, " to be a single integer value or a list of ", n,
+  PRONG_CHECK(d.size() == n, kRuntime, "expected ", what,
+              " to be a single integer value or a list of ", n,
               " values to match the convolution dimensions, but got ", what, "=", d);
   return d;
 }
 
-ConvParams params(const TensorMeta& w, const Dims& stride, const Dims& padding, const Dims& dilation, int64_t groups) {
+ConvParams params(const TensorMeta& w, const Dims& stride, const Dims& padding,
+                  const Dims& dilation, int64_t groups) {
   const size_t n = w.sizes.size() - 2;
-  return {spread(stride, n, "stride"), spread(padding, n, "padding"), spread(dilation, n, "dilation"), groups};
+  return {spread(stride, n, "stride"), spread(padding, n, "padding"),
+          spread(dilation, n, "dilation"), groups};
 }
 
 void check_rank(const char* op, const TensorMeta& x, const TensorMeta& w, int64_t spatial) {
-  PRONG_CHECK(w.rank() == spatial + 2, kRuntime, op, ": expected a ", spatial + 2, "D weight, but got shape ", w.sizes);
-  PRONG_CHECK(x.rank() == spatial + 2 || x.rank() == spatial + 1, kRuntime, "Expected ", spatial + 1, "D (unbatched) or ",
-              spatial + 2, "D (batched) input to ", op, ", but got input of size: ", x.sizes);
+  PRONG_CHECK(w.rank() == spatial + 2, kRuntime, op, ": expected a ", spatial + 2,
+              "D weight, but got shape ", w.sizes);
+  PRONG_CHECK(x.rank() == spatial + 2 || x.rank() == spatial + 1, kRuntime, "Expected ",
+              spatial + 1, "D (unbatched) or ", spatial + 2, "D (batched) input to ", op,
+              ", but got input of size: ", x.sizes);
 }
 
 // An unbatched input gets a batch of one for the time of the call.
@@ -45,29 +51,34 @@ Dims without_batch(Dims sizes, bool was_batched) {
 }
 
 template <int kSpatial>
-TensorMeta conv_meta(const OpDef& op, const TensorMeta& x, const TensorMeta& w, const ConvParams& p) {
+TensorMeta conv_meta(const OpDef& op, const TensorMeta& x, const TensorMeta& w,
+                     const ConvParams& p) {
   check_rank(op.base_name().c_str(), x, w, kSpatial);
   return {without_batch(conv_sizes(batched(x, kSpatial), w, p), x.rank() == kSpatial + 2), x.dtype};
 }
 
 template <int kSpatial>
-Tensor conv(const OpDef& op, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias, const ConvParams& p) {
+Tensor conv(const OpDef& op, const Tensor& x, const Tensor& w, const std::optional<Tensor>& bias,
+            const ConvParams& p) {
   check_rank(op.base_name().c_str(), x.meta(), w.meta(), kSpatial);
   const Tensor out = convolve(batched(x, kSpatial), w, bias, p);
   const Dims sizes = without_batch(out.sizes(), x.rank() == kSpatial + 2);
   return out.as_strided(sizes, contiguous_strides(sizes), 0);
 }
 
-// padding="same": the output has the input's size; an odd remainder pads the end more, as PyTorch does.
+// padding="same": the output has the input's size; an odd remainder pads the end more, as PyTorch
+// does.
 struct SamePadding {
   Tensor input;
   Dims padding;
 };
-Dims same_padding(const TensorMeta& w, const Dims& stride, const Dims& dilation, const std::string& name) {
+Dims same_padding(const TensorMeta& w, const Dims& stride, const Dims& dilation,
+                  const std::string& name) {
   Dims total;
   PRONG_CHECK(name == "same" || name == "valid", kRuntime, "Invalid padding string: '", name, "'");
   for (size_t i = 0; i + 2 < w.sizes.size(); ++i) {
-    PRONG_CHECK(name == "valid" || stride[i] == 1, kRuntime, "padding='same' is not supported for strided convolutions");
+    PRONG_CHECK(name == "valid" || stride[i] == 1, kRuntime,
+                "padding='same' is not supported for strided convolutions");
     total.push_back(name == "valid" ? 0 : dilation[i] * (w.sizes[i + 2] - 1));
   }
   return total;
@@ -86,60 +97,81 @@ SamePadding pad_evenly(const Tensor& x, const Dims& total) {
 }
 
 template <int kSpatial>
-void register_conv(Registry& r, const std::string& name, const char* shape_doc, std::vector<Sample> samples) {
+void register_conv(Registry& r, const std::string& name, const char* shape_doc,
+                   std::vector<Sample> samples) {
   const std::string n = std::to_string(kSpatial);
   const auto cost = [](const OpDef&, std::span<const IValue> args) {
     const TensorMeta x = meta_from(args[0]), w = meta_from(args[1]);
     const double per_output = static_cast<double>(w.numel());
-    return Cost{2 * per_output * static_cast<double>(x.numel()) / static_cast<double>(std::max<int64_t>(1, w.sizes[1])),
+    return Cost{2 * per_output * static_cast<double>(x.numel()) /
+                    static_cast<double>(std::max<int64_t>(1, w.sizes[1])),
                 4.0 * static_cast<double>(x.numel() + w.numel())};
   };
-  r.add(cat(name, "(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[", n, "] = 1, padding: int[", n,
-            "] = 0, dilation: int[", n, "] = 1, groups: int = 1) -> Tensor"))
+  r.add(cat(name, "(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[", n,
+            "] = 1, padding: int[", n, "] = 0, dilation: int[", n,
+            "] = 1, groups: int = 1) -> Tensor"))
       .doc(cat("Cross-correlation of input ", shape_doc, " with weight [O, C / groups, ...]."))
       .where({.method = false, .nn_functional = true})
       .family(Family::kMatmul)
-      .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta>, const Dims& s, const Dims& p, const Dims& d, int64_t g) {
-        return conv_meta<kSpatial>(op, x, w, params(w, s, p, d, g));
-      })
-      .kernel([](const OpDef& op, const Tensor& x, const Tensor& w, std::optional<Tensor> bias, const Dims& s, const Dims& p, const Dims& d, int64_t g) {
+      .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w,
+                std::optional<TensorMeta>, const Dims& s, const Dims& p, const Dims& d,
+                int64_t g) { return conv_meta<kSpatial>(op, x, w, params(w, s, p, d, g)); })
+      .kernel([](const OpDef& op, const Tensor& x, const Tensor& w, std::optional<Tensor> bias,
+                 const Dims& s, const Dims& p, const Dims& d, int64_t g) {
         check_rank(op.base_name().c_str(), x.meta(), w.meta(), kSpatial);
         return conv<kSpatial>(op, x, w, bias, params(w.meta(), s, p, d, g));
       })
-      .cost(cost).no_grad(kGradLater).no_vmap(kVmapLater)
+      .cost(cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
       .samples(std::move(samples));
-  r.add(cat(name, ".padding(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[", n, "] = 1, padding: str = \"valid\", dilation: int[",
-            n, "] = 1, groups: int = 1) -> Tensor"))
+  r.add(cat(name, ".padding(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[", n,
+            "] = 1, padding: str = \"valid\", dilation: int[", n,
+            "] = 1, groups: int = 1) -> Tensor"))
       .doc("The same with padding=\"same\" or \"valid\".")
       .where({.method = false, .nn_functional = true})
       .family(Family::kMatmul)
-      .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta>, const Dims& s, const std::string& p, const Dims& d, int64_t g) {
+      .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w,
+                std::optional<TensorMeta>, const Dims& s, const std::string& p, const Dims& d,
+                int64_t g) {
         check_rank(op.base_name().c_str(), x, w, kSpatial);
         ConvParams c = params(w, s, Dims{0}, d, g);
         TensorMeta padded = batched(x, kSpatial);
         const Dims total = same_padding(w, c.stride, c.dilation, p);
         for (size_t i = 0; i < total.size(); ++i) padded.sizes[i + 2] += total[i];
-        return TensorMeta{without_batch(conv_sizes(padded, w, c), x.rank() == kSpatial + 2), x.dtype};
+        return TensorMeta{without_batch(conv_sizes(padded, w, c), x.rank() == kSpatial + 2),
+                          x.dtype};
       })
-      .kernel([](const OpDef& op, const Tensor& x, const Tensor& w, std::optional<Tensor> bias, const Dims& s, const std::string& p, const Dims& d, int64_t g) {
+      .kernel([](const OpDef& op, const Tensor& x, const Tensor& w, std::optional<Tensor> bias,
+                 const Dims& s, const std::string& p, const Dims& d, int64_t g) {
         check_rank(op.base_name().c_str(), x.meta(), w.meta(), kSpatial);
         ConvParams c = params(w.meta(), s, Dims{0}, d, g);
         const SamePadding same = pad_evenly(x, same_padding(w.meta(), c.stride, c.dilation, p));
         c.padding = same.padding;
         return conv<kSpatial>(op, same.input, w, bias, c);
       })
-      .cost(cost).no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{kSpatial == 1 ? "t(2, 3, 7), t(4, 3, 3), padding='same'" : kSpatial == 2 ? "t(1, 2, 5, 6), t(3, 2, 3, 2), padding='same'" : "t(1, 1, 3, 4, 4), t(2, 1, 2, 3, 3), padding='same'"}});
+      .cost(cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{kSpatial == 1   ? "t(2, 3, 7), t(4, 3, 3), padding='same'"
+                 : kSpatial == 2 ? "t(1, 2, 5, 6), t(3, 2, 3, 2), padding='same'"
+                                 : "t(1, 1, 3, 4, 4), t(2, 1, 2, 3, 3), padding='same'"}});
 }
 
 }  // namespace
 
 void register_conv(Registry& r) {
   register_conv<1>(r, "conv1d", "[N, C, L]",
-                   {{"t(2, 3, 8), t(4, 3, 3), t(4)"}, {"t(3, 8), t(4, 3, 3)"}, {"t(2, 4, 8), t(4, 2, 3), None, 2, 1, 2, 2"}, {"t(0, 3, 8), t(4, 3, 3)"}});
-  register_conv<2>(r, "conv2d", "[N, C, H, W]",
-                   {{"t(2, 3, 6, 5), t(4, 3, 3, 3), t(4)"}, {"t(3, 6, 5), t(4, 3, 1, 1)"}, {"t(2, 4, 7, 6), t(6, 2, 3, 2), t(6), [2, 1], [1, 0], 1, 2"},
-                    {"t(1, 2, 9, 9, dtype=float64), t(2, 2, 3, 3, dtype=float64), padding=2, dilation=2"}});
+                   {{"t(2, 3, 8), t(4, 3, 3), t(4)"},
+                    {"t(3, 8), t(4, 3, 3)"},
+                    {"t(2, 4, 8), t(4, 2, 3), None, 2, 1, 2, 2"},
+                    {"t(0, 3, 8), t(4, 3, 3)"}});
+  register_conv<2>(
+      r, "conv2d", "[N, C, H, W]",
+      {{"t(2, 3, 6, 5), t(4, 3, 3, 3), t(4)"},
+       {"t(3, 6, 5), t(4, 3, 1, 1)"},
+       {"t(2, 4, 7, 6), t(6, 2, 3, 2), t(6), [2, 1], [1, 0], 1, 2"},
+       {"t(1, 2, 9, 9, dtype=float64), t(2, 2, 3, 3, dtype=float64), padding=2, dilation=2"}});
   register_conv<3>(r, "conv3d", "[N, C, D, H, W]", {{"t(1, 2, 4, 5, 4), t(3, 2, 2, 3, 2), t(3)"}});
 }
 

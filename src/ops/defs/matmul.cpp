@@ -1,4 +1,5 @@
-// Matrix products: mm, bmm, addmm, baddbmm, matmul, linear, mv, dot, outer. Their kernels are kernels/product.h.
+// Matrix products: mm, bmm, addmm, baddbmm, matmul, linear, mv, dot, outer. Their kernels are
+// kernels/product.h.
 #include "ops/kernels/product.h"
 #include "ops/op_def.h"
 
@@ -11,30 +12,42 @@ constexpr const char* kVmapLater = "vmap is not built yet";
 // PyTorch's names of dtypes in messages about products: "float != double".
 std::string_view c_name(DType d) {
   switch (d) {
-    case DType::kFloat32: return "float";
-    case DType::kFloat64: return "double";
-    case DType::kFloat16: return "c10::Half";
-    case DType::kBFloat16: return "c10::BFloat16";
-    case DType::kInt64: return "long";
-    case DType::kInt32: return "int";
-    case DType::kInt16: return "short";
-    case DType::kInt8: return "signed char";
-    case DType::kUInt8: return "unsigned char";
-    case DType::kBool: return "bool";
+  case DType::kFloat32:
+    return "float";
+  case DType::kFloat64:
+    return "double";
+  case DType::kFloat16:
+    return "c10::Half";
+  case DType::kBFloat16:
+    return "c10::BFloat16";
+  case DType::kInt64:
+    return "long";
+  case DType::kInt32:
+    return "int";
+  case DType::kInt16:
+    return "short";
+  case DType::kInt8:
+    return "signed char";
+  case DType::kUInt8:
+    return "unsigned char";
+  case DType::kBool:
+    return "bool";
   }
   return "?";
 }
 
 void check_dtypes(const char* a_name, const char* b_name, DType a, DType b) {
-  PRONG_CHECK(a == b, kRuntime, "expected ", a_name, " and ", b_name, " to have the same dtype, but got: ", c_name(a),
-              " != ", c_name(b));
+  PRONG_CHECK(a == b, kRuntime, "expected ", a_name, " and ", b_name,
+              " to have the same dtype, but got: ", c_name(a), " != ", c_name(b));
 }
 
 TensorMeta mm_shape(const TensorMeta& a, const TensorMeta& b) {
-  PRONG_CHECK(a.rank() == 2, kRuntime, "mm: self must be a matrix, but it has ", a.rank(), " dimensions");
-  PRONG_CHECK(b.rank() == 2, kRuntime, "mm: mat2 must be a matrix, but it has ", b.rank(), " dimensions");
-  PRONG_CHECK(a.sizes[1] == b.sizes[0], kRuntime, "mat1 and mat2 shapes cannot be multiplied (", a.sizes[0], "x",
-              a.sizes[1], " and ", b.sizes[0], "x", b.sizes[1], ")");
+  PRONG_CHECK(a.rank() == 2, kRuntime, "mm: self must be a matrix, but it has ", a.rank(),
+              " dimensions");
+  PRONG_CHECK(b.rank() == 2, kRuntime, "mm: mat2 must be a matrix, but it has ", b.rank(),
+              " dimensions");
+  PRONG_CHECK(a.sizes[1] == b.sizes[0], kRuntime, "mat1 and mat2 shapes cannot be multiplied (",
+              a.sizes[0], "x", a.sizes[1], " and ", b.sizes[0], "x", b.sizes[1], ")");
   check_dtypes("m1", "m2", a.dtype, b.dtype);
   return {{a.sizes[0], b.sizes[1]}, a.dtype};
 }
@@ -43,9 +56,10 @@ TensorMeta bmm_shape(const TensorMeta& a, const TensorMeta& b) {
   PRONG_CHECK(a.rank() == 3, kRuntime, "batch1 must be a 3D tensor");
   PRONG_CHECK(b.rank() == 3, kRuntime, "batch2 must be a 3D tensor");
   PRONG_CHECK(a.sizes[0] == b.sizes[0] && a.sizes[2] == b.sizes[1], kRuntime,
-              "Expected size for first two dimensions of batch2 tensor to be: [", a.sizes[0], ", ", a.sizes[2],
-              "] but got: [", b.sizes[0], ", ", b.sizes[1], "].");
-  PRONG_CHECK(a.dtype == b.dtype, kRuntime, "expected scalar type ", c_name(a.dtype), " but found ", c_name(b.dtype));
+              "Expected size for first two dimensions of batch2 tensor to be: [", a.sizes[0], ", ",
+              a.sizes[2], "] but got: [", b.sizes[0], ", ", b.sizes[1], "].");
+  PRONG_CHECK(a.dtype == b.dtype, kRuntime, "expected scalar type ", c_name(a.dtype), " but found ",
+              c_name(b.dtype));
   return {{a.sizes[0], a.sizes[1], b.sizes[2]}, a.dtype};
 }
 
@@ -56,28 +70,33 @@ Dims with_last(DimsView batch, std::initializer_list<int64_t> last) {
 }
 
 TensorMeta matmul_shape(const TensorMeta& a, const TensorMeta& b) {
-  PRONG_CHECK(a.rank() > 0 && b.rank() > 0, kRuntime, "both arguments to matmul need to be at least 1D, but they are ",
-              a.rank(), "D and ", b.rank(), "D");
+  PRONG_CHECK(a.rank() > 0 && b.rank() > 0, kRuntime,
+              "both arguments to matmul need to be at least 1D, but they are ", a.rank(), "D and ",
+              b.rank(), "D");
   check_dtypes("m1", "m2", a.dtype, b.dtype);
   const int64_t k = a.sizes.back();
   const int64_t n = b.sizes.back();
   const int64_t kb = b.rank() == 1 ? n : b.sizes[b.sizes.size() - 2];
   if (a.rank() == 1 && b.rank() == 1) {
-    PRONG_CHECK(k == kb, kRuntime, "inconsistent tensor size, expected tensor [", k, "] and src [", kb,
-                "] to have the same number of elements, but got ", k, " and ", kb, " elements respectively");
+    PRONG_CHECK(k == kb, kRuntime, "inconsistent tensor size, expected tensor [", k, "] and src [",
+                kb, "] to have the same number of elements, but got ", k, " and ", kb,
+                " elements respectively");
     return {{}, a.dtype};
   }
   const DimsView batch_a = DimsView(a.sizes).first(a.sizes.size() - (a.rank() == 1 ? 1 : 2));
   const DimsView batch_b = DimsView(b.sizes).first(b.sizes.size() - (b.rank() == 1 ? 1 : 2));
   if (k != kb) {
     if (b.rank() == 1 && a.rank() == 2)
-      throw_error(ErrorKind::kRuntime, cat("size mismatch, got input (", a.sizes[0], "), mat (", a.sizes[0], "x", k, "), vec (", kb, ")"));
+      throw_error(ErrorKind::kRuntime, cat("size mismatch, got input (", a.sizes[0], "), mat (",
+                                           a.sizes[0], "x", k, "), vec (", kb, ")"));
     if (a.rank() > 2 && b.rank() > 2)
-      throw_error(ErrorKind::kRuntime, cat("Expected size for first two dimensions of batch2 tensor to be: [",
-                                           product(broadcast_shapes(batch_a, batch_b)), ", ", k, "] but got: [",
-                                           product(broadcast_shapes(batch_a, batch_b)), ", ", kb, "]."));
+      throw_error(ErrorKind::kRuntime,
+                  cat("Expected size for first two dimensions of batch2 tensor to be: [",
+                      product(broadcast_shapes(batch_a, batch_b)), ", ", k, "] but got: [",
+                      product(broadcast_shapes(batch_a, batch_b)), ", ", kb, "]."));
     const int64_t m = a.rank() == 1 ? 1 : product(DimsView(a.sizes).first(a.sizes.size() - 1));
-    throw_error(ErrorKind::kRuntime, cat("mat1 and mat2 shapes cannot be multiplied (", m, "x", k, " and ", kb, "x", b.rank() == 1 ? 1 : n, ")"));
+    throw_error(ErrorKind::kRuntime, cat("mat1 and mat2 shapes cannot be multiplied (", m, "x", k,
+                                         " and ", kb, "x", b.rank() == 1 ? 1 : n, ")"));
   }
   const Dims batch = broadcast_shapes(batch_a, batch_b);
   if (a.rank() == 1) return {with_last(batch, {n}), a.dtype};
@@ -98,11 +117,14 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   const Tensor out = Tensor::empty(result.sizes, result.dtype);
   if (out.numel() == 0) return out;
   // Vectors become matrices of one row or column.
-  const Tensor x = a.rank() == 1 ? a.as_strided(Dims{1, a.size(0)}, Dims{0, a.stride(0)}, a.offset()) : a;
-  const Tensor y = b.rank() == 1 ? b.as_strided(Dims{b.size(0), 1}, Dims{b.stride(0), 1}, b.offset()) : b;
+  const Tensor x =
+      a.rank() == 1 ? a.as_strided(Dims{1, a.size(0)}, Dims{0, a.stride(0)}, a.offset()) : a;
+  const Tensor y =
+      b.rank() == 1 ? b.as_strided(Dims{b.size(0), 1}, Dims{b.stride(0), 1}, b.offset()) : b;
   const int64_t k = x.size(-1), n = y.size(-1);
   if (y.rank() == 2) {  // all leading dimensions of x are rows of one product
-    const int64_t m = x.numel() == 0 ? product(DimsView(x.sizes()).first(x.sizes().size() - 1)) : x.numel() / k;
+    const int64_t m =
+        x.numel() == 0 ? product(DimsView(x.sizes()).first(x.sizes().size() - 1)) : x.numel() / k;
     const Tensor rows = x.rank() == 2 ? x : reshaped(x, Dims{m, k});
     product_into("addmm_impl_cpu_", rows, y, reshaped(out, Dims{m, n}), 1, 0);
     return out;
@@ -114,13 +136,15 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-TensorMeta linear_shape(const TensorMeta& x, const TensorMeta& w, const std::optional<TensorMeta>& bias) {
-  PRONG_CHECK(w.rank() == 1 || w.rank() == 2, kRuntime, "linear: weight must be 1D or 2D, but it has shape ", w.sizes);
+TensorMeta linear_shape(const TensorMeta& x, const TensorMeta& w,
+                        const std::optional<TensorMeta>& bias) {
+  PRONG_CHECK(w.rank() == 1 || w.rank() == 2, kRuntime,
+              "linear: weight must be 1D or 2D, but it has shape ", w.sizes);
   PRONG_CHECK(x.rank() > 0, kRuntime, "linear: input must have at least one dimension");
   check_dtypes("m1", "m2", x.dtype, w.dtype);
   const int64_t k = x.sizes.back(), rows = product(DimsView(x.sizes).first(x.sizes.size() - 1));
-  PRONG_CHECK(k == w.sizes.back(), kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", k, " and ",
-              w.sizes.back(), "x", w.rank() == 1 ? 1 : w.sizes[0], ")");
+  PRONG_CHECK(k == w.sizes.back(), kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows,
+              "x", k, " and ", w.sizes.back(), "x", w.rank() == 1 ? 1 : w.sizes[0], ")");
   Dims sizes(DimsView(x.sizes).first(x.sizes.size() - 1));
   if (w.rank() == 2) sizes.push_back(w.sizes[0]);
   if (bias) {
@@ -132,7 +156,8 @@ TensorMeta linear_shape(const TensorMeta& x, const TensorMeta& w, const std::opt
 
 // alpha * (a @ b) + beta * input, for mm and bmm alike.
 template <class Product>
-Tensor add_product(const Tensor& input, const TensorMeta& result, double alpha, double beta, Product&& multiply) {
+Tensor add_product(const Tensor& input, const TensorMeta& result, double alpha, double beta,
+                   Product&& multiply) {
   const Tensor out = Tensor::empty(result.sizes, result.dtype);
   // beta == 0: input is not read, so its NaN do not spread.
   if (beta != 0) copy_into(out, broadcast_to(input, result.sizes));
@@ -141,7 +166,8 @@ Tensor add_product(const Tensor& input, const TensorMeta& result, double alpha, 
 }
 
 Cost product_cost(const OpDef&, std::span<const IValue> args) {
-  const TensorMeta a = meta_from(args[args.size() > 4 ? 1 : 0]), b = meta_from(args[args.size() > 4 ? 2 : 1]);
+  const TensorMeta a = meta_from(args[args.size() > 4 ? 1 : 0]),
+                   b = meta_from(args[args.size() > 4 ? 2 : 1]);
   const double n = b.rank() > 1 ? static_cast<double>(b.sizes.back()) : 1;
   return {2.0 * static_cast<double>(a.numel()) * n,
           static_cast<double>(size_of(a.dtype)) * static_cast<double>(a.numel() + b.numel())};
@@ -159,9 +185,14 @@ void register_plain(Registry& r) {
         return out;
       })
       .cost(product_cost)
-      .no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(3, 4), t(4, 5)"}, {"t(0, 4), t(4, 5)"}, {"t(3, 0), t(0, 5)"}, {"t(4, 3).t(), t(4, 5)"},
-                {"t(3, 4, dtype=float64), t(4, 5, dtype=float64)"}, {"t(3, 4, dtype=int64), t(4, 5, dtype=int64)"}})
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(3, 4), t(4, 5)"},
+                {"t(0, 4), t(4, 5)"},
+                {"t(3, 0), t(0, 5)"},
+                {"t(4, 3).t(), t(4, 5)"},
+                {"t(3, 4, dtype=float64), t(4, 5, dtype=float64)"},
+                {"t(3, 4, dtype=int64), t(4, 5, dtype=int64)"}})
       .reference("np.matmul(input, mat2)");
 
   r.add("bmm(input: Tensor, mat2: Tensor) -> Tensor")
@@ -175,8 +206,11 @@ void register_plain(Registry& r) {
         return out;
       })
       .cost(product_cost)
-      .no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(2, 3, 4), t(2, 4, 5)"}, {"t(0, 3, 4), t(0, 4, 5)"}, {"t(2, 3, 0), t(2, 0, 5)"},
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(2, 3, 4), t(2, 4, 5)"},
+                {"t(0, 3, 4), t(0, 4, 5)"},
+                {"t(2, 3, 0), t(2, 0, 5)"},
                 {"t(2, 4, 3).transpose(1, 2), t(2, 4, 5)"}})
       .reference("np.matmul(input, mat2)");
 
@@ -186,24 +220,35 @@ void register_plain(Registry& r) {
       .shape([](const TensorMeta& a, const TensorMeta& b) { return matmul_shape(a, b); })
       .kernel([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .cost(product_cost)
-      .no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(4), t(4)"}, {"t(3, 4), t(4)"}, {"t(4), t(4, 5)"}, {"t(2, 3, 4), t(4, 5)"}, {"t(2, 1, 3, 4), t(5, 4, 2)"},
-                {"t(5, 3, 4), t(4)"}, {"t(4), t(5, 4, 3)"}, {"t(0, 4), t(4, 3)"}, {"t(2, 3, 0), t(0, 4)"}})
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(4), t(4)"},
+                {"t(3, 4), t(4)"},
+                {"t(4), t(4, 5)"},
+                {"t(2, 3, 4), t(4, 5)"},
+                {"t(2, 1, 3, 4), t(5, 4, 2)"},
+                {"t(5, 3, 4), t(4)"},
+                {"t(4), t(5, 4, 3)"},
+                {"t(0, 4), t(4, 3)"},
+                {"t(2, 3, 0), t(0, 4)"}})
       .reference("np.matmul(input, other)");
 
   r.add("mv(input: Tensor, vec: Tensor) -> Tensor")
       .doc("Product of a matrix and a vector.")
       .family(Family::kMatmul)
       .shape([](const TensorMeta& a, const TensorMeta& b) {
-        PRONG_CHECK(a.rank() == 2 && b.rank() == 1, kRuntime, "vector + matrix @ vector expected, got 1, ", a.rank(), ", ", b.rank());
+        PRONG_CHECK(a.rank() == 2 && b.rank() == 1, kRuntime,
+                    "vector + matrix @ vector expected, got 1, ", a.rank(), ", ", b.rank());
         return matmul_shape(a, b);
       })
       .kernel([](const Tensor& a, const Tensor& b) {
-        PRONG_CHECK(a.rank() == 2 && b.rank() == 1, kRuntime, "vector + matrix @ vector expected, got 1, ", a.rank(), ", ", b.rank());
+        PRONG_CHECK(a.rank() == 2 && b.rank() == 1, kRuntime,
+                    "vector + matrix @ vector expected, got 1, ", a.rank(), ", ", b.rank());
         return matmul(a, b);
       })
       .cost(product_cost)
-      .no_grad(kGradLater).no_vmap(kVmapLater)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
       .samples({{"t(3, 4), t(4)"}, {"t(0, 4), t(4)"}})
       .reference("np.matmul(input, vec)");
 
@@ -212,15 +257,18 @@ void register_plain(Registry& r) {
       .where({.aliases = {"vdot"}})
       .family(Family::kMatmul)
       .shape([](const TensorMeta& a, const TensorMeta& b) {
-        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "1D tensors expected, but got ", a.rank(), "D and ", b.rank(), "D tensors");
+        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "1D tensors expected, but got ",
+                    a.rank(), "D and ", b.rank(), "D tensors");
         return matmul_shape(a, b);
       })
       .kernel([](const Tensor& a, const Tensor& b) {
-        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "1D tensors expected, but got ", a.rank(), "D and ", b.rank(), "D tensors");
+        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "1D tensors expected, but got ",
+                    a.rank(), "D and ", b.rank(), "D tensors");
         return matmul(a, b);
       })
       .cost(product_cost)
-      .no_grad(kGradLater).no_vmap(kVmapLater)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
       .samples({{"t(4), t(4)"}, {"t(0), t(0)"}, {"t(3, dtype=int64), t(3, dtype=int64)"}})
       .reference("np.dot(input, tensor)");
 
@@ -229,79 +277,115 @@ void register_plain(Registry& r) {
       .where({.aliases = {"ger"}})
       .family(Family::kMatmul)
       .shape([](const TensorMeta& a, const TensorMeta& b) {
-        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "outer: Expected 1-D argument self, but got ", a.rank(), "-D and ", b.rank(), "-D");
+        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime,
+                    "outer: Expected 1-D argument self, but got ", a.rank(), "-D and ", b.rank(),
+                    "-D");
         ResultType t;
         t.add(a);
         t.add(b);
         return TensorMeta{{a.sizes[0], b.sizes[0]}, t.get()};
       })
       .kernel([](const Tensor& a, const Tensor& b) {
-        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "outer: Expected 1-D argument self, but got ", a.rank(), "-D and ", b.rank(), "-D");
-        return call_tensor("mul", a.as_strided(Dims{a.size(0), 1}, Dims{a.stride(0), 1}, a.offset()), b);
+        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime,
+                    "outer: Expected 1-D argument self, but got ", a.rank(), "-D and ", b.rank(),
+                    "-D");
+        return call_tensor("mul",
+                           a.as_strided(Dims{a.size(0), 1}, Dims{a.stride(0), 1}, a.offset()), b);
       })
       .cost([](const OpDef&, std::span<const IValue> args) {
-        const double n = static_cast<double>(meta_from(args[0]).numel() * meta_from(args[1]).numel());
+        const double n =
+            static_cast<double>(meta_from(args[0]).numel() * meta_from(args[1]).numel());
         return Cost{n, 4 * n};
       })
-      .no_grad(kGradLater).no_vmap(kVmapLater)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
       .samples({{"t(3), t(4)"}, {"t(0), t(4)"}})
       .reference("np.outer(input, vec2)");
 }
 
 void register_fused_add(Registry& r) {
-  r.add("addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor")
+  r.add(
+       "addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) "
+       "-> Tensor")
       .doc("beta * input + alpha * (mat1 @ mat2); input is broadcast.")
       .family(Family::kMatmul)
-      .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) { return mm_shape(a, b); })
+      .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) {
+        return mm_shape(a, b);
+      })
       .kernel([](const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
         check_dtypes("self", "mat2", input.dtype(), b.dtype());
         return add_product(input, mm_shape(a.meta(), b.meta()), alpha.as_double(), beta.as_double(),
-                           [&](const Tensor& out, double al, double be) { product_into("addmm_impl_cpu_", a, b, out, al, be); });
+                           [&](const Tensor& out, double al, double be) {
+                             product_into("addmm_impl_cpu_", a, b, out, al, be);
+                           });
       })
       .cost(product_cost)
-      .no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(5), t(3, 4), t(4, 5)"}, {"t(3, 5), t(3, 4), t(4, 5), beta=0.5, alpha=2"}, {"t(5), t(3, 0), t(0, 5)"}})
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(5), t(3, 4), t(4, 5)"},
+                {"t(3, 5), t(3, 4), t(4, 5), beta=0.5, alpha=2"},
+                {"t(5), t(3, 0), t(0, 5)"}})
       .reference("beta * input + alpha * np.matmul(mat1, mat2)");
 
-  r.add("baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> Tensor")
+  r.add(
+       "baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar "
+       "= 1) -> Tensor")
       .doc("beta * input + alpha * (batch1 @ batch2) for batches of matrices; input is broadcast.")
       .family(Family::kMatmul)
-      .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) { return bmm_shape(a, b); })
+      .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) {
+        return bmm_shape(a, b);
+      })
       .kernel([](const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
         check_dtypes("self", "batch2", input.dtype(), b.dtype());
-        return add_product(input, bmm_shape(a.meta(), b.meta()), alpha.as_double(), beta.as_double(),
-                           [&](const Tensor& out, double al, double be) { batched_product_into("baddbmm_impl_cpu_", a, b, out, al, be); });
+        return add_product(input, bmm_shape(a.meta(), b.meta()), alpha.as_double(),
+                           beta.as_double(), [&](const Tensor& out, double al, double be) {
+                             batched_product_into("baddbmm_impl_cpu_", a, b, out, al, be);
+                           });
       })
       .cost(product_cost)
-      .no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(2, 3, 5), t(2, 3, 4), t(2, 4, 5)"}, {"t(5), t(2, 3, 4), t(2, 4, 5), beta=0.5, alpha=2"}})
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(2, 3, 5), t(2, 3, 4), t(2, 4, 5)"},
+                {"t(5), t(2, 3, 4), t(2, 4, 5), beta=0.5, alpha=2"}})
       .reference("beta * input + alpha * np.matmul(batch1, batch2)");
 
   r.add("linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor")
       .doc("input @ weight.T + bias over the last dimension.")
       .where({.function = false, .method = false, .nn_functional = true})
       .family(Family::kMatmul)
-      .shape([](const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta> bias) { return linear_shape(x, w, bias); })
+      .shape([](const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta> bias) {
+        return linear_shape(x, w, bias);
+      })
       .kernel([](const Tensor& x, const Tensor& w, std::optional<Tensor> bias) {
-        const TensorMeta result = linear_shape(x.meta(), w.meta(), bias ? std::optional(bias->meta()) : std::nullopt);
+        const TensorMeta result =
+            linear_shape(x.meta(), w.meta(), bias ? std::optional(bias->meta()) : std::nullopt);
         const Tensor out = Tensor::empty(result.sizes, result.dtype);
         if (out.numel() == 0) return out;
         const int64_t k = x.size(-1), n = w.rank() == 2 ? w.size(0) : 1, m = out.numel() / n;
         if (bias) copy_into(out, broadcast_to(*bias, result.sizes));
-        const Tensor w_t = w.rank() == 2 ? w.as_strided(Dims{k, n}, Dims{w.stride(1), w.stride(0)}, w.offset())
-                                         : w.as_strided(Dims{k, 1}, Dims{w.stride(0), 1}, w.offset());
-        product_into("addmm_impl_cpu_", x.rank() == 2 ? x : reshaped(x, Dims{m, k}), w_t, reshaped(out, Dims{m, n}), 1, bias ? 1 : 0);
+        const Tensor w_t =
+            w.rank() == 2 ? w.as_strided(Dims{k, n}, Dims{w.stride(1), w.stride(0)}, w.offset())
+                          : w.as_strided(Dims{k, 1}, Dims{w.stride(0), 1}, w.offset());
+        product_into("addmm_impl_cpu_", x.rank() == 2 ? x : reshaped(x, Dims{m, k}), w_t,
+                     reshaped(out, Dims{m, n}), 1, bias ? 1 : 0);
         return out;
       })
       .cost([](const OpDef&, std::span<const IValue> args) {
         const TensorMeta x = meta_from(args[0]), w = meta_from(args[1]);
-        const double rows = static_cast<double>(x.numel()) / static_cast<double>(std::max<int64_t>(1, x.sizes.back()));
+        const double rows = static_cast<double>(x.numel()) /
+                            static_cast<double>(std::max<int64_t>(1, x.sizes.back()));
         return Cost{2 * rows * static_cast<double>(w.numel()),
-                    static_cast<double>(size_of(x.dtype)) * static_cast<double>(x.numel() + w.numel())};
+                    static_cast<double>(size_of(x.dtype)) *
+                        static_cast<double>(x.numel() + w.numel())};
       })
-      .no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(3, 4), t(5, 4)"}, {"t(2, 3, 4), t(5, 4), t(5)"}, {"t(4), t(5, 4), t(5)"}, {"t(0, 4), t(5, 4), t(5)"},
-                {"t(3, 4), t(4)"}, {"t(2, 0), t(3, 0), t(3)"}})
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(3, 4), t(5, 4)"},
+                {"t(2, 3, 4), t(5, 4), t(5)"},
+                {"t(4), t(5, 4), t(5)"},
+                {"t(0, 4), t(5, 4), t(5)"},
+                {"t(3, 4), t(4)"},
+                {"t(2, 0), t(3, 0), t(3)"}})
       .reference("np.matmul(input, weight.T) + (0 if bias is None else bias)");
 }
 

@@ -1,5 +1,6 @@
-// Normalisations: layer_norm, rms_norm, group_norm, batch_norm. Statistics are taken in float (double for double), two passes a
-// row, in 16 interleaved partial sums, so that the bits do not depend on the number of threads.
+// Normalisations: layer_norm, rms_norm, group_norm, batch_norm. Statistics are taken in float
+// (double for double), two passes a row, in 16 interleaved partial sums, so that the bits do not
+// depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -48,7 +49,12 @@ Tensor in_compute_type(const Tensor& x, F&& f) {
 }
 
 void check_floating(const char* op, DType d) {
-  PRONG_CHECK(is_floating(d), kRuntime, "\"", op, "\" not implemented for '", d == DType::kInt64 ? "Long" : d == DType::kInt32 ? "Int" : d == DType::kBool ? "Bool" : std::string(name_of(d)), "'");
+  PRONG_CHECK(is_floating(d), kRuntime, "\"", op, "\" not implemented for '",
+              d == DType::kInt64   ? "Long"
+              : d == DType::kInt32 ? "Int"
+              : d == DType::kBool  ? "Bool"
+                                   : std::string(name_of(d)),
+              "'");
 }
 
 template <class T>
@@ -60,47 +66,59 @@ const T* data_or_null(const std::optional<Tensor>& t, DType dtype, Tensor& holde
 
 // Rows of length n: y = (x - mean) * rstd * weight[i] + bias[i]; without mean for rms.
 template <class T>
-Tensor normalize_rows(const Tensor& x, int64_t n, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                      double eps, bool centre) {
+Tensor normalize_rows(const Tensor& x, int64_t n, const std::optional<Tensor>& weight,
+                      const std::optional<Tensor>& bias, double eps, bool centre) {
   const Tensor in = x.contiguous(), out = Tensor::empty(x.sizes(), x.dtype());
   Tensor w_holder, b_holder;
-  const T *w = data_or_null<T>(weight, x.dtype(), w_holder), *b = data_or_null<T>(bias, x.dtype(), b_holder);
+  const T *w = data_or_null<T>(weight, x.dtype(), w_holder),
+          *b = data_or_null<T>(bias, x.dtype(), b_holder);
   const int64_t rows = n ? x.numel() / n : 0;
-  const T *src = in.data<T>();
+  const T* src = in.data<T>();
   T* dst = out.data<T>();
-  parallel_for(0, rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* p = src + r * n;
-      T* q = dst + r * n;
-      T mean = 0, rstd;
-      if (centre) {
-        const Moments<T> m = moments(p, n);
-        mean = m.mean;
-        rstd = 1 / std::sqrt(m.variance + static_cast<T>(eps));
-      } else {
-        rstd = 1 / std::sqrt(lane_sum<T>(n, [&](int64_t i) { return p[i] * p[i]; }) / static_cast<T>(n) + static_cast<T>(eps));
-      }
-      if (w && b)
-        for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i] + b[i];
-      else if (w)
-        for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i];
-      else
-        for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd + (b ? b[i] : T(0));
-    }
-  });
+  parallel_for(0, rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) {
+                   const T* p = src + r * n;
+                   T* q = dst + r * n;
+                   T mean = 0, rstd;
+                   if (centre) {
+                     const Moments<T> m = moments(p, n);
+                     mean = m.mean;
+                     rstd = 1 / std::sqrt(m.variance + static_cast<T>(eps));
+                   } else {
+                     rstd = 1 / std::sqrt(lane_sum<T>(n, [&](int64_t i) { return p[i] * p[i]; }) /
+                                              static_cast<T>(n) +
+                                          static_cast<T>(eps));
+                   }
+                   if (w && b)
+                     for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i] + b[i];
+                   else if (w)
+                     for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i];
+                   else
+                     for (int64_t i = 0; i < n; ++i)
+                       q[i] = (p[i] - mean) * rstd + (b ? b[i] : T(0));
+                 }
+               });
   return out;
 }
 
-void check_layer_norm(const char* op, const TensorMeta& x, const Dims& shape, const std::optional<TensorMeta>& w,
-                      const std::optional<TensorMeta>& b) {
+void check_layer_norm(const char* op, const TensorMeta& x, const Dims& shape,
+                      const std::optional<TensorMeta>& w, const std::optional<TensorMeta>& b) {
   check_floating(op, x.dtype);
-  PRONG_CHECK(!shape.empty(), kRuntime, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = ", shape);
-  const bool fits = x.sizes.size() >= shape.size() &&
-                    Dims(DimsView(x.sizes).last(shape.size())) == shape;
+  PRONG_CHECK(!shape.empty(), kRuntime,
+              "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+              "one element, but got normalized_shape = ",
+              shape);
+  const bool fits =
+      x.sizes.size() >= shape.size() && Dims(DimsView(x.sizes).last(shape.size())) == shape;
   PRONG_CHECK(fits, kRuntime, "Given normalized_shape=", shape, ", expected input with shape [*, ",
               cat(shape).substr(1), ", but got input of size", x.sizes);
-  PRONG_CHECK(!w || w->sizes == shape, kRuntime, "Expected weight to be of same shape as normalized_shape, but got weight of shape ", w ? w->sizes : shape, " and normalized_shape = ", shape);
-  PRONG_CHECK(!b || b->sizes == shape, kRuntime, "Expected bias to be of same shape as normalized_shape, but got bias of shape ", b ? b->sizes : shape, " and normalized_shape = ", shape);
+  PRONG_CHECK(!w || w->sizes == shape, kRuntime,
+              "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+              w ? w->sizes : shape, " and normalized_shape = ", shape);
+  PRONG_CHECK(!b || b->sizes == shape, kRuntime,
+              "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
+              b ? b->sizes : shape, " and normalized_shape = ", shape);
 }
 
 std::optional<TensorMeta> meta_of(const std::optional<Tensor>& t) {
@@ -111,15 +129,17 @@ std::optional<TensorMeta> meta_of(const std::optional<Tensor>& t) {
 template <class T>
 Tensor scale_channels(const Tensor& x, const T* scale, const T* shift) {
   const Tensor in = x.contiguous(), out = Tensor::empty(x.sizes(), x.dtype());
-  const int64_t channels = x.size(1), inner = channels && x.size(0) ? x.numel() / (x.size(0) * channels) : 0;
+  const int64_t channels = x.size(1),
+                inner = channels && x.size(0) ? x.numel() / (x.size(0) * channels) : 0;
   const T* src = in.data<T>();
   T* dst = out.data<T>();
-  parallel_for(0, x.size(0) * channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, inner)), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T a = scale[r % channels], c = shift[r % channels];
-      for (int64_t i = r * inner; i < (r + 1) * inner; ++i) dst[i] = src[i] * a + c;
-    }
-  });
+  parallel_for(0, x.size(0) * channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, inner)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) {
+                   const T a = scale[r % channels], c = shift[r % channels];
+                   for (int64_t i = r * inner; i < (r + 1) * inner; ++i) dst[i] = src[i] * a + c;
+                 }
+               });
   return out;
 }
 
@@ -128,50 +148,59 @@ Moments<T> channel_moments(const T* x, int64_t batch, int64_t channels, int64_t 
   const auto at = [&](int64_t b) { return x + (b * channels + c) * inner; };
   const T n = static_cast<T>(batch * inner);
   T mean = 0, square = 0;
-  for (int64_t b = 0; b < batch; ++b) mean += lane_sum<T>(inner, [&, p = at(b)](int64_t i) { return p[i]; });
+  for (int64_t b = 0; b < batch; ++b)
+    mean += lane_sum<T>(inner, [&, p = at(b)](int64_t i) { return p[i]; });
   mean /= n;
   for (int64_t b = 0; b < batch; ++b)
-    square += lane_sum<T>(inner, [&, p = at(b)](int64_t i) { return (p[i] - mean) * (p[i] - mean); });
+    square +=
+        lane_sum<T>(inner, [&, p = at(b)](int64_t i) { return (p[i] - mean) * (p[i] - mean); });
   return {mean, square / n};
 }
 
 template <class T>
-void update_running(const std::optional<Tensor>& running, const std::vector<T>& batch_value, double momentum, double correction) {
+void update_running(const std::optional<Tensor>& running, const std::vector<T>& batch_value,
+                    double momentum, double correction) {
   if (!running) return;
   const Tensor new_value = Tensor::empty(running->sizes(), DTypeOf<T>::value);
   const Tensor old = running->to(DTypeOf<T>::value).contiguous();
   for (size_t c = 0; c < batch_value.size(); ++c)
-    new_value.data<T>()[c] = static_cast<T>(momentum * (batch_value[c] * correction) + (1 - momentum) * old.data<T>()[c]);
+    new_value.data<T>()[c] = static_cast<T>(momentum * (batch_value[c] * correction) +
+                                            (1 - momentum) * old.data<T>()[c]);
   copy_into(*running, new_value);
   running->bump_version();
 }
 
 template <class T>
-Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                  const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training,
-                  double momentum, double eps) {
+Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight,
+                  const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                  const std::optional<Tensor>& running_var, bool training, double momentum,
+                  double eps) {
   const int64_t batch = x.size(0), channels = x.size(1);
   const int64_t inner = batch > 0 && channels > 0 ? x.numel() / (batch * channels) : 0;
   const Tensor in = x.contiguous();
-  std::vector<T> mean(static_cast<size_t>(channels)), var(mean.size()), scale(mean.size()), shift(mean.size());
+  std::vector<T> mean(static_cast<size_t>(channels)), var(mean.size()), scale(mean.size()),
+      shift(mean.size());
   if (training) {
-    parallel_for(0, channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, batch * inner)), [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) {
-        const Moments<T> m = channel_moments(in.data<T>(), batch, channels, inner, c);
-        mean[static_cast<size_t>(c)] = m.mean;
-        var[static_cast<size_t>(c)] = m.variance;
-      }
-    });
+    parallel_for(0, channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, batch * inner)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t c = begin; c < end; ++c) {
+                     const Moments<T> m = channel_moments(in.data<T>(), batch, channels, inner, c);
+                     mean[static_cast<size_t>(c)] = m.mean;
+                     var[static_cast<size_t>(c)] = m.variance;
+                   }
+                 });
     const double n = static_cast<double>(batch * inner);
     update_running(running_mean, mean, momentum, 1.0);
     update_running(running_var, var, momentum, n > 1 ? n / (n - 1) : 1.0);
   } else {
-    const Tensor m = running_mean->to(x.dtype()).contiguous(), v = running_var->to(x.dtype()).contiguous();
+    const Tensor m = running_mean->to(x.dtype()).contiguous(),
+                 v = running_var->to(x.dtype()).contiguous();
     std::copy_n(m.data<T>(), channels, mean.begin());
     std::copy_n(v.data<T>(), channels, var.begin());
   }
   Tensor w_holder, b_holder;
-  const T *w = data_or_null<T>(weight, x.dtype(), w_holder), *b = data_or_null<T>(bias, x.dtype(), b_holder);
+  const T *w = data_or_null<T>(weight, x.dtype(), w_holder),
+          *b = data_or_null<T>(bias, x.dtype(), b_holder);
   for (size_t c = 0; c < mean.size(); ++c) {
     scale[c] = (w ? w[c] : T(1)) / std::sqrt(var[c] + static_cast<T>(eps));
     shift[c] = (b ? b[c] : T(0)) - mean[c] * scale[c];
@@ -181,88 +210,165 @@ Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight, const st
 
 void check_batch_norm(const TensorMeta& x, bool training, bool has_running) {
   check_floating("batch_norm", x.dtype);
-  PRONG_CHECK(x.rank() >= 2, kRuntime, "batch_norm: expected an input of at least 2 dimensions [N, C, ...], but got shape ", x.sizes);
-  PRONG_CHECK(training || has_running, kRuntime, "running_mean and running_var must be defined in evaluation mode");
+  PRONG_CHECK(x.rank() >= 2, kRuntime,
+              "batch_norm: expected an input of at least 2 dimensions [N, C, ...], but got shape ",
+              x.sizes);
+  PRONG_CHECK(training || has_running, kRuntime,
+              "running_mean and running_var must be defined in evaluation mode");
   const int64_t values = x.sizes[1] ? x.numel() / x.sizes[1] : 0;
-  PRONG_CHECK(!training || values != 1, kValue, "Expected more than 1 value per channel when training, got input size torch.Size(", x.sizes, ")");
+  PRONG_CHECK(!training || values != 1, kValue,
+              "Expected more than 1 value per channel when training, got input size torch.Size(",
+              x.sizes, ")");
 }
 
 Cost row_cost(const OpDef&, std::span<const IValue> args) {
   const TensorMeta x = meta_from(args[0]);
-  return {8.0 * static_cast<double>(x.numel()), 2.0 * static_cast<double>(x.numel()) * static_cast<double>(size_of(x.dtype))};
+  return {8.0 * static_cast<double>(x.numel()),
+          2.0 * static_cast<double>(x.numel()) * static_cast<double>(size_of(x.dtype))};
 }
 
 }  // namespace
 
 void register_norm(Registry& r) {
-  r.add("layer_norm(input: Tensor, normalized_shape: int[], weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05) -> Tensor")
-      .doc("Normalises over the last len(normalized_shape) dimensions: (x - mean) / sqrt(var + eps) * weight + bias.")
+  r.add(
+       "layer_norm(input: Tensor, normalized_shape: int[], weight: Tensor? = None, bias: Tensor? = "
+       "None, eps: float = 1e-05) -> Tensor")
+      .doc(
+          "Normalises over the last len(normalized_shape) dimensions: (x - mean) / sqrt(var + eps) "
+          "* weight + bias.")
       .where({.method = false, .nn_functional = true})
-      .shape([](const TensorMeta& x, const Dims& shape, std::optional<TensorMeta> w, std::optional<TensorMeta> b, double) {
+      .shape([](const TensorMeta& x, const Dims& shape, std::optional<TensorMeta> w,
+                std::optional<TensorMeta> b, double) {
         check_layer_norm("LayerNormKernelImpl", x, shape, w, b);
         return TensorMeta{x.sizes, x.dtype};
       })
-      .kernel([](const Tensor& x, const Dims& shape, std::optional<Tensor> w, std::optional<Tensor> b, double eps) {
+      .kernel([](const Tensor& x, const Dims& shape, std::optional<Tensor> w,
+                 std::optional<Tensor> b, double eps) {
         check_layer_norm("LayerNormKernelImpl", x.meta(), shape, meta_of(w), meta_of(b));
-        return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) { return normalize_rows<T>(in, product(shape), w, b, eps, true); });
+        return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
+          return normalize_rows<T>(in, product(shape), w, b, eps, true);
+        });
       })
-      .cost(row_cost).no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(3, 4), [4]"}, {"t(2, 3, 4), [3, 4], t(3, 4), t(3, 4)"}, {"t(0, 4), [4], t(4)"}, {"strided(4, 6), [6], t(6), t(6), eps=0.1"}})
-      .reference("(lambda ax: (input - input.mean(ax, keepdims=True)) / np.sqrt(input.var(ax, keepdims=True) + eps) * (1 if weight is None else weight) + (0 if bias is None else bias))(tuple(range(-len(normalized_shape), 0)))");
+      .cost(row_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(3, 4), [4]"},
+                {"t(2, 3, 4), [3, 4], t(3, 4), t(3, 4)"},
+                {"t(0, 4), [4], t(4)"},
+                {"strided(4, 6), [6], t(6), t(6), eps=0.1"}})
+      .reference(
+          "(lambda ax: (input - input.mean(ax, keepdims=True)) / np.sqrt(input.var(ax, "
+          "keepdims=True) + eps) * (1 if weight is None else weight) + (0 if bias is None else "
+          "bias))(tuple(range(-len(normalized_shape), 0)))");
 
-  r.add("rms_norm(input: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = None) -> Tensor")
-      .doc("x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps defaults to the dtype's epsilon.")
+  r.add(
+       "rms_norm(input: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = "
+       "None) -> Tensor")
+      .doc(
+          "x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps defaults to the "
+          "dtype's epsilon.")
       .where({.method = false, .nn_functional = true})
-      .shape([](const TensorMeta& x, const Dims& shape, std::optional<TensorMeta> w, std::optional<double>) {
+      .shape([](const TensorMeta& x, const Dims& shape, std::optional<TensorMeta> w,
+                std::optional<double>) {
         check_layer_norm("rms_norm", x, shape, w, std::nullopt);
         return TensorMeta{x.sizes, x.dtype};
       })
-      .kernel([](const Tensor& x, const Dims& shape, std::optional<Tensor> w, std::optional<double> eps) {
+      .kernel([](const Tensor& x, const Dims& shape, std::optional<Tensor> w,
+                 std::optional<double> eps) {
         check_layer_norm("rms_norm", x.meta(), shape, meta_of(w), std::nullopt);
-        const double e = eps ? *eps : x.dtype() == DType::kFloat64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-        return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) { return normalize_rows<T>(in, product(shape), w, std::nullopt, e, false); });
+        const double e = eps                            ? *eps
+                         : x.dtype() == DType::kFloat64 ? 2.220446049250313e-16
+                                                        : 1.1920928955078125e-07;
+        return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
+          return normalize_rows<T>(in, product(shape), w, std::nullopt, e, false);
+        });
       })
-      .cost(row_cost).no_grad(kGradLater).no_vmap(kVmapLater)
+      .cost(row_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
       .samples({{"t(3, 4), [4]"}, {"t(2, 3, 4), [3, 4], t(3, 4), 0.01"}})
-      .reference("(lambda ax: input / np.sqrt((input ** 2).mean(ax, keepdims=True) + (np.finfo(input.dtype).eps if eps is None else eps)) * (1 if weight is None else weight))(tuple(range(-len(normalized_shape), 0)))");
+      .reference(
+          "(lambda ax: input / np.sqrt((input ** 2).mean(ax, keepdims=True) + "
+          "(np.finfo(input.dtype).eps if eps is None else eps)) * (1 if weight is None else "
+          "weight))(tuple(range(-len(normalized_shape), 0)))");
 
-  r.add("group_norm(input: Tensor, num_groups: int, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05) -> Tensor")
-      .doc("Normalises each of num_groups groups of channels of [N, C, ...] by itself, then scales by channel.")
+  r.add(
+       "group_norm(input: Tensor, num_groups: int, weight: Tensor? = None, bias: Tensor? = None, "
+       "eps: float = 1e-05) -> Tensor")
+      .doc(
+          "Normalises each of num_groups groups of channels of [N, C, ...] by itself, then scales "
+          "by channel.")
       .where({.method = false, .nn_functional = true})
-      .shape([](const TensorMeta& x, int64_t, std::optional<TensorMeta>, std::optional<TensorMeta>, double) { return TensorMeta{x.sizes, x.dtype}; })
-      .kernel([](const Tensor& x, int64_t groups, std::optional<Tensor> w, std::optional<Tensor> b, double eps) {
+      .shape([](const TensorMeta& x, int64_t, std::optional<TensorMeta>, std::optional<TensorMeta>,
+                double) {
+        return TensorMeta{x.sizes, x.dtype};
+      })
+      .kernel([](const Tensor& x, int64_t groups, std::optional<Tensor> w, std::optional<Tensor> b,
+                 double eps) {
         check_floating("GroupNormKernelImpl", x.dtype());
-        PRONG_CHECK(x.rank() >= 2, kRuntime, "Expected at least 2 dimensions for input tensor but received ", x.rank());
-        PRONG_CHECK(groups > 0 && x.size(1) % groups == 0, kRuntime, "Expected number of channels in input to be divisible by num_groups, but got input of shape ", x.sizes(), " and num_groups=", groups);
+        PRONG_CHECK(x.rank() >= 2, kRuntime,
+                    "Expected at least 2 dimensions for input tensor but received ", x.rank());
+        PRONG_CHECK(groups > 0 && x.size(1) % groups == 0, kRuntime,
+                    "Expected number of channels in input to be divisible by num_groups, but got "
+                    "input of shape ",
+                    x.sizes(), " and num_groups=", groups);
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
           const int64_t rows = in.size(0) * groups;
-          const Tensor y = normalize_rows<T>(in, rows ? in.numel() / rows : 0, std::nullopt, std::nullopt, eps, true);
+          const Tensor y = normalize_rows<T>(in, rows ? in.numel() / rows : 0, std::nullopt,
+                                             std::nullopt, eps, true);
           if (!w && !b) return y;
           std::vector<T> scale(static_cast<size_t>(x.size(1)), T(1)), shift(scale.size(), T(0));
           Tensor wh, bh;
-          if (const T* p = data_or_null<T>(w, in.dtype(), wh)) std::copy_n(p, scale.size(), scale.begin());
-          if (const T* p = data_or_null<T>(b, in.dtype(), bh)) std::copy_n(p, shift.size(), shift.begin());
+          if (const T* p = data_or_null<T>(w, in.dtype(), wh))
+            std::copy_n(p, scale.size(), scale.begin());
+          if (const T* p = data_or_null<T>(b, in.dtype(), bh))
+            std::copy_n(p, shift.size(), shift.begin());
           return scale_channels(y, scale.data(), shift.data());
         });
       })
-      .cost(row_cost).no_grad(kGradLater).no_vmap(kVmapLater)
+      .cost(row_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
       .samples({{"t(2, 4, 3), 2"}, {"t(2, 6, 3, 2), 3, t(6), t(6)"}})
-      .reference("(lambda y: (y - y.mean(2, keepdims=True)) / np.sqrt(y.var(2, keepdims=True) + eps))(input.reshape(input.shape[0], num_groups, -1)).reshape(input.shape) * (1 if weight is None else weight.reshape([1, -1] + [1] * (input.ndim - 2))) + (0 if bias is None else bias.reshape([1, -1] + [1] * (input.ndim - 2)))");
+      .reference(
+          "(lambda y: (y - y.mean(2, keepdims=True)) / np.sqrt(y.var(2, keepdims=True) + "
+          "eps))(input.reshape(input.shape[0], num_groups, -1)).reshape(input.shape) * (1 if "
+          "weight is None else weight.reshape([1, -1] + [1] * (input.ndim - 2))) + (0 if bias is "
+          "None else bias.reshape([1, -1] + [1] * (input.ndim - 2)))");
 
-  r.add("batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, running_var: Tensor?, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False) -> Tensor")
-      .doc("Normalises each channel of [N, C, ...]; training uses (and folds into the running) statistics of the batch.")
+  r.add(
+       "batch_norm(input: Tensor, weight: Tensor?, bias: Tensor?, running_mean: Tensor?, "
+       "running_var: Tensor?, training: bool, momentum: float, eps: float, cudnn_enabled: bool = "
+       "False) -> Tensor")
+      .doc(
+          "Normalises each channel of [N, C, ...]; training uses (and folds into the running) "
+          "statistics of the batch.")
       .where({.method = false})
-      .shape([](const TensorMeta& x, std::optional<TensorMeta>, std::optional<TensorMeta>, std::optional<TensorMeta> m, std::optional<TensorMeta> v, bool training, double, double, bool) {
+      .shape([](const TensorMeta& x, std::optional<TensorMeta>, std::optional<TensorMeta>,
+                std::optional<TensorMeta> m, std::optional<TensorMeta> v, bool training, double,
+                double, bool) {
         check_batch_norm(x, training, m && v);
         return TensorMeta{x.sizes, x.dtype};
       })
-      .kernel([](const Tensor& x, std::optional<Tensor> w, std::optional<Tensor> b, std::optional<Tensor> mean, std::optional<Tensor> var, bool training, double momentum, double eps, bool) {
+      .kernel([](const Tensor& x, std::optional<Tensor> w, std::optional<Tensor> b,
+                 std::optional<Tensor> mean, std::optional<Tensor> var, bool training,
+                 double momentum, double eps, bool) {
         check_batch_norm(x.meta(), training, mean && var);
-        return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) { return batch_norm<T>(in, w, b, mean, var, training, momentum, eps); });
+        return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
+          return batch_norm<T>(in, w, b, mean, var, training, momentum, eps);
+        });
       })
-      .cost(row_cost).no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(4, 3), t(3), t(3), t(3), pos(3), False, 0.1, 1e-5"}, {"t(2, 3, 4), None, None, None, None, True, 0.1, 1e-5"}})
-      .reference("(lambda s, ax: (lambda m, v: (input - m) / np.sqrt(v + eps) * (1 if weight is None else weight.reshape(s)) + (0 if bias is None else bias.reshape(s)))(input.mean(ax, keepdims=True) if training else running_mean.reshape(s), input.var(ax, keepdims=True) if training else running_var.reshape(s)))([1, -1] + [1] * (input.ndim - 2), (0,) + tuple(range(2, input.ndim)))");
+      .cost(row_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(4, 3), t(3), t(3), t(3), pos(3), False, 0.1, 1e-5"},
+                {"t(2, 3, 4), None, None, None, None, True, 0.1, 1e-5"}})
+      .reference(
+          "(lambda s, ax: (lambda m, v: (input - m) / np.sqrt(v + eps) * (1 if weight is None else "
+          "weight.reshape(s)) + (0 if bias is None else bias.reshape(s)))(input.mean(ax, "
+          "keepdims=True) if training else running_mean.reshape(s), input.var(ax, keepdims=True) "
+          "if training else running_var.reshape(s)))([1, -1] + [1] * (input.ndim - 2), (0,) + "
+          "tuple(range(2, input.ndim)))");
 }
 
 }  // namespace prong

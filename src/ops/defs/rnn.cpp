@@ -1,5 +1,5 @@
-// Recurrent layers lstm, gru, rnn_tanh, rnn_relu as one op each, over the compute core in blas/lstm.h. Weights are packed when
-// first seen and again when they change.
+// Recurrent layers lstm, gru, rnn_tanh, rnn_relu as one op each, over the compute core in
+// blas/lstm.h. Weights are packed when first seen and again when they change.
 #include <vector>
 
 #include "ops/blas/lstm.h"
@@ -25,10 +25,14 @@ struct Settings {
 
 const char* name_of(blas::Cell cell) {
   switch (cell) {
-    case blas::Cell::kLstm: return "lstm";
-    case blas::Cell::kGru: return "gru";
-    case blas::Cell::kTanh: return "rnn_tanh";
-    case blas::Cell::kRelu: return "rnn_relu";
+  case blas::Cell::kLstm:
+    return "lstm";
+  case blas::Cell::kGru:
+    return "gru";
+  case blas::Cell::kTanh:
+    return "rnn_tanh";
+  case blas::Cell::kRelu:
+    return "rnn_relu";
   }
   return "?";
 }
@@ -39,23 +43,29 @@ struct RnnShape {
   TensorMeta output, state;
 };
 
-RnnShape check(const TensorMeta& x, const std::vector<TensorMeta>& states, const std::vector<TensorMeta>& params, const Settings& s) {
+RnnShape check(const TensorMeta& x, const std::vector<TensorMeta>& states,
+               const std::vector<TensorMeta>& params, const Settings& s) {
   const char* op = name_of(s.cell);
-  PRONG_CHECK(x.rank() == 3, kRuntime, op, ": expected a 3-dimensional input [steps, batch, features], but got shape ", x.sizes);
-  PRONG_CHECK(is_floating(x.dtype), kRuntime, op, ": expected a floating-point input, but got ", x.dtype);
+  PRONG_CHECK(x.rank() == 3, kRuntime, op,
+              ": expected a 3-dimensional input [steps, batch, features], but got shape ", x.sizes);
+  PRONG_CHECK(is_floating(x.dtype), kRuntime, op, ": expected a floating-point input, but got ",
+              x.dtype);
   const size_t expected = static_cast<size_t>(s.num_layers * s.directions() * s.per_cell());
-  PRONG_CHECK(s.num_layers > 0 && params.size() == expected, kRuntime, op, ": expected ", expected, " parameters for ", s.num_layers,
-              " layers, but got ", params.size());
+  PRONG_CHECK(s.num_layers > 0 && params.size() == expected, kRuntime, op, ": expected ", expected,
+              " parameters for ", s.num_layers, " layers, but got ", params.size());
   const int64_t batch = x.sizes[s.batch_first ? 0 : 1];
-  PRONG_CHECK(params[1].rank() == 2, kRuntime, op, ": expected weight_hh to be a matrix, but got shape ", params[1].sizes);
+  PRONG_CHECK(params[1].rank() == 2, kRuntime, op,
+              ": expected weight_hh to be a matrix, but got shape ", params[1].sizes);
   const int64_t hidden = params[1].sizes[1], rows = blas::gate_count(s.cell) * hidden;
   for (size_t i = 0; i < params.size(); i += static_cast<size_t>(s.per_cell())) {
     const int64_t layer = static_cast<int64_t>(i) / (s.per_cell() * s.directions());
     const int64_t features = layer == 0 ? x.sizes[2] : hidden * s.directions();
     const Dims want_input{rows, features}, want_hidden{rows, hidden}, want_bias{rows};
     const auto match = [&](size_t at, const Dims& want, const char* what) {
-      PRONG_CHECK(params[at].sizes == want, kRuntime, op, ": expected ", what, " of layer ", layer, " to have shape ", want, ", but got ", params[at].sizes);
-      PRONG_CHECK(params[at].dtype == x.dtype, kRuntime, op, ": input and parameter tensors are not the same dtype, found input tensor with ",
+      PRONG_CHECK(params[at].sizes == want, kRuntime, op, ": expected ", what, " of layer ", layer,
+                  " to have shape ", want, ", but got ", params[at].sizes);
+      PRONG_CHECK(params[at].dtype == x.dtype, kRuntime, op,
+                  ": input and parameter tensors are not the same dtype, found input tensor with ",
                   x.dtype, " and parameter tensor with ", params[at].dtype);
     };
     match(i, want_input, "weight_ih");
@@ -67,9 +77,10 @@ RnnShape check(const TensorMeta& x, const std::vector<TensorMeta>& states, const
   }
   const Dims state_sizes{s.num_layers * s.directions(), batch, hidden};
   for (const TensorMeta& state : states) {
-    PRONG_CHECK(state.sizes == state_sizes, kRuntime, op, ": Expected hidden size (", state_sizes[0], ", ", state_sizes[1], ", ",
-                state_sizes[2], "), got ", state.sizes);
-    PRONG_CHECK(state.dtype == x.dtype, kRuntime, op, ": input and hidden state are not the same dtype: ", x.dtype, " and ", state.dtype);
+    PRONG_CHECK(state.sizes == state_sizes, kRuntime, op, ": Expected hidden size (",
+                state_sizes[0], ", ", state_sizes[1], ", ", state_sizes[2], "), got ", state.sizes);
+    PRONG_CHECK(state.dtype == x.dtype, kRuntime, op,
+                ": input and hidden state are not the same dtype: ", x.dtype, " and ", state.dtype);
   }
   Dims out = x.sizes;
   out[2] = hidden * s.directions();
@@ -93,7 +104,8 @@ struct PackedWeights final : RefCounted {
 
 std::vector<PackedWeights::Source> sources_of(std::span<const Tensor> params) {
   std::vector<PackedWeights::Source> sources;
-  for (const Tensor& p : params) sources.push_back({p.storage().get(), p.version(), p.offset(), p.sizes(), p.strides()});
+  for (const Tensor& p : params)
+    sources.push_back({p.storage().get(), p.version(), p.offset(), p.sizes(), p.strides()});
   return sources;
 }
 
@@ -103,7 +115,8 @@ struct CellWeights {  // contiguous copies where needed, and pointers into them
   blas::PlainWeights<T> plain;
   CellWeights(blas::Cell cell, std::span<const Tensor> params) {
     for (const Tensor& p : params) holders.push_back(p.contiguous());
-    plain = {cell, holders[0].size(1), holders[1].size(1), holders[0].data<T>(), holders[1].data<T>()};
+    plain = {cell, holders[0].size(1), holders[1].size(1), holders[0].data<T>(),
+             holders[1].data<T>()};
     if (holders.size() == 4) {
       plain.b_input = holders[2].data<T>();
       plain.b_hidden = holders[3].data<T>();
@@ -119,7 +132,8 @@ Ref<PackedWeights> packed(blas::Cell cell, std::span<const Tensor> params) {
   Storage& home = *params[1].storage();
   if (keep) {
     const Ref<RefCounted> found = home.attachment();
-    if (auto* weights = dynamic_cast<PackedWeights*>(found.get()); weights && weights->cell == cell && weights->sources == sources)
+    if (auto* weights = dynamic_cast<PackedWeights*>(found.get());
+        weights && weights->cell == cell && weights->sources == sources)
       return Ref<PackedWeights>(weights);
   }
   const auto made = make_ref<PackedWeights>();
@@ -133,7 +147,8 @@ Ref<PackedWeights> packed(blas::Cell cell, std::span<const Tensor> params) {
 // ── running ──
 
 template <class T>
-void run_cell(const Settings& s, std::span<const Tensor> params, const blas::RecurrentCall<T>& call) {
+void run_cell(const Settings& s, std::span<const Tensor> params,
+              const blas::RecurrentCall<T>& call) {
   if constexpr (std::is_same_v<T, float>)
     blas::recurrent_forward(packed(s.cell, params)->weights, call);
   else
@@ -142,8 +157,9 @@ void run_cell(const Settings& s, std::span<const Tensor> params, const blas::Rec
 
 // One layer, all its directions; gives the sequence of outputs.
 template <class T>
-Tensor run_layer(const Tensor& input, const std::vector<Tensor>& states, const std::vector<Tensor>& params, const Settings& s,
-                 int64_t layer, std::span<const Tensor> finals) {
+Tensor run_layer(const Tensor& input, const std::vector<Tensor>& states,
+                 const std::vector<Tensor>& params, const Settings& s, int64_t layer,
+                 std::span<const Tensor> finals) {
   const Tensor x = input.stride(2) == 1 || input.size(2) <= 1 ? input : input.contiguous();
   const int64_t hidden = params[1].size(1);
   const int time = s.batch_first ? 1 : 0, batch = 1 - time;
@@ -167,7 +183,10 @@ Tensor run_layer(const Tensor& input, const std::vector<Tensor>& states, const s
     call.out_batch = out.stride(batch);
     call.h_n = state(finals[0]);
     call.c_n = finals.size() > 1 ? state(finals[1]) : nullptr;
-    run_cell<T>(s, std::span(params).subspan(static_cast<size_t>(index * s.per_cell()), static_cast<size_t>(s.per_cell())), call);
+    run_cell<T>(s,
+                std::span(params).subspan(static_cast<size_t>(index * s.per_cell()),
+                                          static_cast<size_t>(s.per_cell())),
+                call);
   };
   if (s.bidirectional)
     parallel_for(0, 2, 1, [&](int64_t begin, int64_t end) {
@@ -179,7 +198,8 @@ Tensor run_layer(const Tensor& input, const std::vector<Tensor>& states, const s
 }
 
 template <class T>
-std::vector<Tensor> run_layers(const Tensor& input, const std::vector<Tensor>& given, const std::vector<Tensor>& params, const Settings& s) {
+std::vector<Tensor> run_layers(const Tensor& input, const std::vector<Tensor>& given,
+                               const std::vector<Tensor>& params, const Settings& s) {
   std::vector<Tensor> states, finals;
   for (const Tensor& g : given) {
     states.push_back(g.contiguous());
@@ -189,7 +209,8 @@ std::vector<Tensor> run_layers(const Tensor& input, const std::vector<Tensor>& g
   for (int64_t layer = 0; layer < s.num_layers; ++layer) {
     x = run_layer<T>(x, states, params, s, layer, finals);
     if (s.train && s.dropout > 0 && layer + 1 < s.num_layers) {
-      const Tensor mask = call_tensor("bernoulli_.float", Tensor::empty(x.sizes(), x.dtype()), 1 - s.dropout);
+      const Tensor mask =
+          call_tensor("bernoulli_.float", Tensor::empty(x.sizes(), x.dtype()), 1 - s.dropout);
       x = call_tensor("mul", x, call_tensor("mul", mask, 1 / (1 - s.dropout)));
     }
   }
@@ -204,9 +225,11 @@ std::vector<TensorMeta> metas_of(const std::vector<Tensor>& tensors) {
   return metas;
 }
 
-std::vector<Tensor> run(const Tensor& x, const std::vector<Tensor>& states, const std::vector<Tensor>& params, const Settings& s) {
+std::vector<Tensor> run(const Tensor& x, const std::vector<Tensor>& states,
+                        const std::vector<Tensor>& params, const Settings& s) {
   const RnnShape shape = check(x.meta(), metas_of(states), metas_of(params), s);
-  if (x.numel() == 0 && shape.output.numel() == 0) {  // no steps or no rows: the states pass through
+  if (x.numel() == 0 &&
+      shape.output.numel() == 0) {  // no steps or no rows: the states pass through
     std::vector<Tensor> results{Tensor::empty(shape.output.sizes, x.dtype())};
     for (const Tensor& t : states) results.push_back(t.clone());
     return results;
@@ -218,7 +241,8 @@ std::vector<Tensor> run(const Tensor& x, const std::vector<Tensor>& states, cons
     for (const Tensor& t : ts) wide.push_back(t.to(DType::kFloat32));
     return wide;
   };
-  std::vector<Tensor> results = run_layers<float>(x.to(DType::kFloat32), widen(states), widen(params), s);
+  std::vector<Tensor> results =
+      run_layers<float>(x.to(DType::kFloat32), widen(states), widen(params), s);
   for (Tensor& t : results) t = t.to(x.dtype());
   return results;
 }
@@ -233,48 +257,75 @@ Cost rnn_cost(const OpDef&, std::span<const IValue> args) {
 
 template <blas::Cell kCell>
 void register_single_state(Registry& r, const char* doc, std::vector<Sample> samples) {
-  r.add(cat(name_of(kCell), "(input: Tensor, hx: Tensor, params: Tensor[], has_biases: bool, num_layers: int, dropout: float, train: bool, "
-                            "bidirectional: bool, batch_first: bool) -> (Tensor, Tensor)"))
+  r.add(cat(name_of(kCell),
+            "(input: Tensor, hx: Tensor, params: Tensor[], has_biases: bool, num_layers: int, "
+            "dropout: float, train: bool, "
+            "bidirectional: bool, batch_first: bool) -> (Tensor, Tensor)"))
       .doc(doc)
       .where({.method = false})
-      .shape([](const TensorMeta& x, const TensorMeta& h, const std::vector<TensorMeta>& params, bool biases, int64_t layers, double dropout, bool train, bool both, bool batch_first) {
-        const RnnShape shape = check(x, {h}, params, {kCell, biases, layers, dropout, train, both, batch_first});
+      .shape([](const TensorMeta& x, const TensorMeta& h, const std::vector<TensorMeta>& params,
+                bool biases, int64_t layers, double dropout, bool train, bool both,
+                bool batch_first) {
+        const RnnShape shape =
+            check(x, {h}, params, {kCell, biases, layers, dropout, train, both, batch_first});
         return std::make_tuple(shape.output, shape.state);
       })
-      .kernel([](const Tensor& x, const Tensor& h, const std::vector<Tensor>& params, bool biases, int64_t layers, double dropout, bool train, bool both, bool batch_first) {
-        std::vector<Tensor> out = run(x, {h}, params, {kCell, biases, layers, dropout, train, both, batch_first});
+      .kernel([](const Tensor& x, const Tensor& h, const std::vector<Tensor>& params, bool biases,
+                 int64_t layers, double dropout, bool train, bool both, bool batch_first) {
+        std::vector<Tensor> out =
+            run(x, {h}, params, {kCell, biases, layers, dropout, train, both, batch_first});
         return std::make_tuple(out[0], out[1]);
       })
-      .cost(rnn_cost).no_grad(kGradLater).no_vmap(kVmapLater)
+      .cost(rnn_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
       .samples(std::move(samples));
 }
 
 }  // namespace
 
 void register_rnn(Registry& r) {
-  r.add("lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: bool, num_layers: int, dropout: float, train: bool, "
-        "bidirectional: bool, batch_first: bool) -> (Tensor, Tensor, Tensor)")
-      .doc("LSTM layers over a sequence [T, B, I]; hx is [h0, c0]; params lists weight_ih, weight_hh(, bias_ih, bias_hh) a layer and direction.")
+  r.add(
+       "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: bool, num_layers: int, "
+       "dropout: float, train: bool, "
+       "bidirectional: bool, batch_first: bool) -> (Tensor, Tensor, Tensor)")
+      .doc(
+          "LSTM layers over a sequence [T, B, I]; hx is [h0, c0]; params lists weight_ih, "
+          "weight_hh(, bias_ih, bias_hh) a layer and direction.")
       .where({.method = false})
-      .shape([](const TensorMeta& x, const std::vector<TensorMeta>& hx, const std::vector<TensorMeta>& params, bool biases, int64_t layers, double dropout, bool train, bool both, bool batch_first) {
+      .shape([](const TensorMeta& x, const std::vector<TensorMeta>& hx,
+                const std::vector<TensorMeta>& params, bool biases, int64_t layers, double dropout,
+                bool train, bool both, bool batch_first) {
         PRONG_CHECK(hx.size() == 2, kRuntime, "lstm expects two hidden states");
-        const RnnShape shape = check(x, hx, params, {blas::Cell::kLstm, biases, layers, dropout, train, both, batch_first});
+        const RnnShape shape = check(
+            x, hx, params, {blas::Cell::kLstm, biases, layers, dropout, train, both, batch_first});
         return std::make_tuple(shape.output, shape.state, shape.state);
       })
-      .kernel([](const Tensor& x, const std::vector<Tensor>& hx, const std::vector<Tensor>& params, bool biases, int64_t layers, double dropout, bool train, bool both, bool batch_first) {
+      .kernel([](const Tensor& x, const std::vector<Tensor>& hx, const std::vector<Tensor>& params,
+                 bool biases, int64_t layers, double dropout, bool train, bool both,
+                 bool batch_first) {
         PRONG_CHECK(hx.size() == 2, kRuntime, "lstm expects two hidden states");
-        std::vector<Tensor> out = run(x, hx, params, {blas::Cell::kLstm, biases, layers, dropout, train, both, batch_first});
+        std::vector<Tensor> out = run(
+            x, hx, params, {blas::Cell::kLstm, biases, layers, dropout, train, both, batch_first});
         return std::make_tuple(out[0], out[1], out[2]);
       })
-      .cost(rnn_cost).no_grad(kGradLater).no_vmap(kVmapLater)
-      .samples({{"t(3, 2, 4), [t(1, 2, 5), t(1, 2, 5)], [t(20, 4), t(20, 5), t(20), t(20)], True, 1, 0.0, False, False, False"},
-                {"t(2, 3, 4, dtype=float64), [t(2, 2, 3, dtype=float64), t(2, 2, 3, dtype=float64)], [t(12, 4, dtype=float64), t(12, 3, dtype=float64), t(12, 4, dtype=float64), t(12, 3, dtype=float64)], False, 1, 0.0, False, True, True"}});
+      .cost(rnn_cost)
+      .no_grad(kGradLater)
+      .no_vmap(kVmapLater)
+      .samples({{"t(3, 2, 4), [t(1, 2, 5), t(1, 2, 5)], [t(20, 4), t(20, 5), t(20), t(20)], True, "
+                 "1, 0.0, False, False, False"},
+                {"t(2, 3, 4, dtype=float64), [t(2, 2, 3, dtype=float64), t(2, 2, 3, "
+                 "dtype=float64)], [t(12, 4, dtype=float64), t(12, 3, dtype=float64), t(12, 4, "
+                 "dtype=float64), t(12, 3, dtype=float64)], False, 1, 0.0, False, True, True"}});
   register_single_state<blas::Cell::kGru>(r, "GRU layers over a sequence [T, B, I].",
-      {{"t(3, 2, 4), t(1, 2, 5), [t(15, 4), t(15, 5), t(15), t(15)], True, 1, 0.0, False, False, False"}});
+                                          {{"t(3, 2, 4), t(1, 2, 5), [t(15, 4), t(15, 5), t(15), "
+                                            "t(15)], True, 1, 0.0, False, False, False"}});
   register_single_state<blas::Cell::kTanh>(r, "Plain recurrent layers with tanh.",
-      {{"t(3, 2, 4), t(1, 2, 5), [t(5, 4), t(5, 5), t(5), t(5)], True, 1, 0.0, False, False, False"}});
+                                           {{"t(3, 2, 4), t(1, 2, 5), [t(5, 4), t(5, 5), t(5), "
+                                             "t(5)], True, 1, 0.0, False, False, False"}});
   register_single_state<blas::Cell::kRelu>(r, "Plain recurrent layers with relu.",
-      {{"t(3, 2, 4), t(1, 2, 5), [t(5, 4), t(5, 5), t(5), t(5)], True, 1, 0.0, False, False, False"}});
+                                           {{"t(3, 2, 4), t(1, 2, 5), [t(5, 4), t(5, 5), t(5), "
+                                             "t(5)], True, 1, 0.0, False, False, False"}});
 }
 
 }  // namespace prong

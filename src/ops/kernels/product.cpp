@@ -1,4 +1,5 @@
-// Matrix products on tensors: layout analysis, then BLAS for float and double, the generic loop for the rest.
+// Matrix products on tensors: layout analysis, then BLAS for float and double, the generic loop for
+// the rest.
 #include "ops/kernels/product.h"
 
 #include "ops/blas/gemm.h"
@@ -21,24 +22,30 @@ bool is_row_major(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_st
 // The last two dimensions of t as an operand; copies only a layout that BLAS cannot read.
 Operand operand(const Tensor& t) {
   const int64_t rows = t.size(-2), cols = t.size(-1), rs = t.stride(-2), cs = t.stride(-1);
-  if (is_row_major(rows, cols, rs, cs)) return {t, false, rows == 1 ? std::max<int64_t>(1, cols) : rs};
-  if (is_row_major(cols, rows, cs, rs)) return {t, true, cols == 1 ? std::max<int64_t>(1, rows) : cs};
+  if (is_row_major(rows, cols, rs, cs))
+    return {t, false, rows == 1 ? std::max<int64_t>(1, cols) : rs};
+  if (is_row_major(cols, rows, cs, rs))
+    return {t, true, cols == 1 ? std::max<int64_t>(1, rows) : cs};
   return {t.contiguous(), false, std::max<int64_t>(1, cols)};
 }
 
 template <class T, class Acc>
-void generic_product(const Tensor& a, const Tensor& b, const Tensor& out, double alpha, double beta) {
-  blas::gemm_generic<T, Acc>(a.size(0), b.size(1), a.size(1), static_cast<Acc>(alpha), static_cast<const T*>(a.raw()),
-                             a.stride(0), a.stride(1), static_cast<const T*>(b.raw()), b.stride(0), b.stride(1),
-                             static_cast<Acc>(beta), static_cast<T*>(out.raw()), out.stride(0), out.stride(1));
+void generic_product(const Tensor& a, const Tensor& b, const Tensor& out, double alpha,
+                     double beta) {
+  blas::gemm_generic<T, Acc>(
+      a.size(0), b.size(1), a.size(1), static_cast<Acc>(alpha), static_cast<const T*>(a.raw()),
+      a.stride(0), a.stride(1), static_cast<const T*>(b.raw()), b.stride(0), b.stride(1),
+      static_cast<Acc>(beta), static_cast<T*>(out.raw()), out.stride(0), out.stride(1));
 }
 
 template <class T>
 void blas_product(const Tensor& a, const Tensor& b, const Tensor& out, double alpha, double beta) {
   const Operand x = operand(a), y = operand(b);
-  blas::gemm(x.is_transposed, y.is_transposed, a.size(0), b.size(1), a.size(1), static_cast<T>(alpha),
-             static_cast<const T*>(x.holder.raw()), x.ld, static_cast<const T*>(y.holder.raw()), y.ld,
-             static_cast<T>(beta), static_cast<T*>(out.raw()), std::max<int64_t>(1, out.size(0) == 1 ? out.size(1) : out.stride(0)));
+  blas::gemm(x.is_transposed, y.is_transposed, a.size(0), b.size(1), a.size(1),
+             static_cast<T>(alpha), static_cast<const T*>(x.holder.raw()), x.ld,
+             static_cast<const T*>(y.holder.raw()), y.ld, static_cast<T>(beta),
+             static_cast<T*>(out.raw()),
+             std::max<int64_t>(1, out.size(0) == 1 ? out.size(1) : out.stride(0)));
 }
 
 template <class T>
@@ -51,38 +58,51 @@ void blas_batched(const Tensor& a, const Tensor& b, const Tensor& out, double al
     at_b.push_back(i * y.holder.stride(0));
     at_out.push_back(i * out.stride(0));
   }
-  blas::gemm_batched(x.is_transposed, y.is_transposed, batch, a.size(1), b.size(2), a.size(2), static_cast<T>(alpha),
-                     static_cast<const T*>(x.holder.raw()), at_a.data(), x.ld, static_cast<const T*>(y.holder.raw()),
-                     at_b.data(), y.ld, static_cast<T>(beta), static_cast<T*>(out.raw()), at_out.data(),
+  blas::gemm_batched(x.is_transposed, y.is_transposed, batch, a.size(1), b.size(2), a.size(2),
+                     static_cast<T>(alpha), static_cast<const T*>(x.holder.raw()), at_a.data(),
+                     x.ld, static_cast<const T*>(y.holder.raw()), at_b.data(), y.ld,
+                     static_cast<T>(beta), static_cast<T*>(out.raw()), at_out.data(),
                      std::max<int64_t>(1, out.size(1) == 1 ? out.size(2) : out.stride(1)));
 }
 
 }  // namespace
 
-void product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, double alpha, double beta) {
+void product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, double alpha,
+                  double beta) {
   // Integers wrap as PyTorch's do: unsigned arithmetic of the same width.
   switch (out.dtype()) {
-    case DType::kFloat32: return blas_product<float>(a, b, out, alpha, beta);
-    case DType::kFloat64: return blas_product<double>(a, b, out, alpha, beta);
-    case DType::kFloat16: return generic_product<Half, float>(a, b, out, alpha, beta);
-    case DType::kBFloat16: return generic_product<BFloat16, float>(a, b, out, alpha, beta);
-    case DType::kInt64: return generic_product<uint64_t, uint64_t>(a, b, out, alpha, beta);
-    case DType::kInt32: return generic_product<uint32_t, uint32_t>(a, b, out, alpha, beta);
-    case DType::kInt16: return generic_product<uint16_t, uint32_t>(a, b, out, alpha, beta);
-    case DType::kInt8:
-    case DType::kUInt8: return generic_product<uint8_t, uint32_t>(a, b, out, alpha, beta);
-    case DType::kBool: throw_error(ErrorKind::kRuntime, cat("\"", op, "\" not implemented for 'Bool'"));
+  case DType::kFloat32:
+    return blas_product<float>(a, b, out, alpha, beta);
+  case DType::kFloat64:
+    return blas_product<double>(a, b, out, alpha, beta);
+  case DType::kFloat16:
+    return generic_product<Half, float>(a, b, out, alpha, beta);
+  case DType::kBFloat16:
+    return generic_product<BFloat16, float>(a, b, out, alpha, beta);
+  case DType::kInt64:
+    return generic_product<uint64_t, uint64_t>(a, b, out, alpha, beta);
+  case DType::kInt32:
+    return generic_product<uint32_t, uint32_t>(a, b, out, alpha, beta);
+  case DType::kInt16:
+    return generic_product<uint16_t, uint32_t>(a, b, out, alpha, beta);
+  case DType::kInt8:
+  case DType::kUInt8:
+    return generic_product<uint8_t, uint32_t>(a, b, out, alpha, beta);
+  case DType::kBool:
+    throw_error(ErrorKind::kRuntime, cat("\"", op, "\" not implemented for 'Bool'"));
   }
 }
 
-void batched_product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, double alpha, double beta) {
+void batched_product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor& out,
+                          double alpha, double beta) {
   if (out.dtype() == DType::kFloat32) return blas_batched<float>(a, b, out, alpha, beta);
   if (out.dtype() == DType::kFloat64) return blas_batched<double>(a, b, out, alpha, beta);
   const auto matrix = [](const Tensor& t, int64_t i) {
-    return t.as_strided(t.sizes().size() ? DimsView(t.sizes()).subspan(1) : DimsView(), DimsView(t.strides()).subspan(1),
-                        t.offset() + i * t.stride(0));
+    return t.as_strided(t.sizes().size() ? DimsView(t.sizes()).subspan(1) : DimsView(),
+                        DimsView(t.strides()).subspan(1), t.offset() + i * t.stride(0));
   };
-  for (int64_t i = 0; i < out.size(0); ++i) product_into(op, matrix(a, i), matrix(b, i), matrix(out, i), alpha, beta);
+  for (int64_t i = 0; i < out.size(0); ++i)
+    product_into(op, matrix(a, i), matrix(b, i), matrix(out, i), alpha, beta);
 }
 
 Tensor reshaped(const Tensor& t, DimsView sizes) {

@@ -15,7 +15,8 @@ std::vector<Ref<Function>> parse(std::string_view text, const ParseScope& scope 
 }
 
 // Runs the last function of the text; breaks the cycles of recursive ones.
-std::string run_text(std::string_view text, std::vector<IValue> args, const ParseScope& scope = {}) {
+std::string run_text(std::string_view text, std::vector<IValue> args,
+                     const ParseScope& scope = {}) {
   const auto functions = parse(text, scope);
   const std::string result = repr(run(*functions.back(), std::move(args)));
   for (const auto& f : functions) f->clear();
@@ -23,7 +24,8 @@ std::string run_text(std::string_view text, std::vector<IValue> args, const Pars
 }
 
 TEST(Interpreter, Arithmetic) {
-  EXPECT_EQ(run_text("def f(a: int, b: int) -> int:\n  c: int = host.mul.int(a, a)\n  d: int = host.add.int(c, b)\n  return d\n",
+  EXPECT_EQ(run_text("def f(a: int, b: int) -> int:\n  c: int = host.mul.int(a, a)\n  d: int = "
+                     "host.add.int(c, b)\n  return d\n",
                      {IValue(3), IValue(4)}),
             "13");
 }
@@ -110,7 +112,8 @@ TEST(Interpreter, CallsAndDeepRecursion) {
     FAIL() << "no error";
   } catch (const ScriptError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
-    EXPECT_NE(e.message().find("maximum recursion depth exceeded"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("maximum recursion depth exceeded"), std::string::npos)
+        << e.message();
     EXPECT_NE(std::string(e.what()).find(" more ...\n"), std::string::npos);
   }
   functions[0]->clear();
@@ -127,9 +130,11 @@ TEST(Interpreter, Containers) {
   e: Tuple[int, str, List[int], Dict[str, int]] = tuple(p, s, l, d)
   return e
 )";
-  EXPECT_EQ(run_text(text, {IValue(1), IValue("one")}), "(1, 'one', [1, 2, 1], {'one': 1, 'two': 2})");
+  EXPECT_EQ(run_text(text, {IValue(1), IValue("one")}),
+            "(1, 'one', [1, 2, 1], {'one': 1, 'two': 2})");
   try {
-    run_text("def f(l: List[int]) -> int:\n  x: int, y: int = list_unpack(l)\n  return x\n", {IValue::list({IValue(1)})});
+    run_text("def f(l: List[int]) -> int:\n  x: int, y: int = list_unpack(l)\n  return x\n",
+             {IValue::list({IValue(1)})});
     FAIL() << "no error";
   } catch (const ScriptError& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kValue);
@@ -138,8 +143,10 @@ TEST(Interpreter, Containers) {
 }
 
 TEST(Interpreter, IsInstance) {
-  const char* text = "def f(v: Any) -> Tuple[bool, bool]:\n  a: bool = isinstance[int, List[str]](v)\n  b: bool = isinstance[Optional[float]](v)\n"
-                     "  t: Tuple[bool, bool] = tuple(a, b)\n  return t\n";
+  const char* text =
+      "def f(v: Any) -> Tuple[bool, bool]:\n  a: bool = isinstance[int, List[str]](v)\n  b: bool = "
+      "isinstance[Optional[float]](v)\n"
+      "  t: Tuple[bool, bool] = tuple(a, b)\n  return t\n";
   EXPECT_EQ(run_text(text, {IValue(1)}), "(True, False)");
   EXPECT_EQ(run_text(text, {IValue::list({IValue("x")})}), "(True, False)");
   EXPECT_EQ(run_text(text, {IValue::list({IValue(2)})}), "(False, False)");

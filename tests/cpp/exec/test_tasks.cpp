@@ -1,4 +1,5 @@
-// fork and wait in programs: values, depth, errors through chains of tasks, with-regions around waits.
+// fork and wait in programs: values, depth, errors through chains of tasks, with-regions around
+// waits.
 #include <gtest/gtest.h>
 
 #include "eager/modes.h"
@@ -116,12 +117,14 @@ struct Failing {
   Ref<Function> bad, middle, outer;
 };
 
-// def align_rows(n): return 1 // n;  def middle(n): return wait(fork(align_rows, n));  def outer(n): the same of middle
+// def align_rows(n): return 1 // n;  def middle(n): return wait(fork(align_rows, n));  def
+// outer(n): the same of middle
 Failing failing() {
-  auto source = make_ref<SourceText>("x.py",
-                                     "def align_rows(n: int):\n    return 1 // n\n"
-                                     "def middle(n: int):\n    f = fork(align_rows, n)\n    return wait(f)\n"
-                                     "def outer(n: int):\n    f = fork(middle, n)\n    return wait(f)\n");
+  auto source =
+      make_ref<SourceText>("x.py",
+                           "def align_rows(n: int):\n    return 1 // n\n"
+                           "def middle(n: int):\n    f = fork(align_rows, n)\n    return wait(f)\n"
+                           "def outer(n: int):\n    f = fork(middle, n)\n    return wait(f)\n");
   Failing out;
   const auto function = [](std::string name) {
     return make_ref<Function>(name, Schema::parse(cat(name, "(n: int) -> int")));
@@ -136,7 +139,8 @@ Failing failing() {
     auto graph = std::make_unique<Graph>();
     Value* input = graph->add_input(Type::int_(), "n");
     GraphBuilder builder(*graph);
-    Value* future = at(builder, source, line, 8, 27 - (callee == out.middle ? 4 : 0), builder.fork(callee, std::span(&input, 1)));
+    Value* future = at(builder, source, line, 8, 27 - (callee == out.middle ? 4 : 0),
+                       builder.fork(callee, std::span(&input, 1)));
     builder.yield({at(builder, source, line + 1, 11, 18, builder.wait(future))});
     f->define(std::move(graph));
   };
@@ -190,7 +194,8 @@ def f(x: str) -> int:
   return r
 )");
   for (const auto& [function, kind, name] :
-       {std::tuple{2, ErrorKind::kValue, "ValueError"}, std::tuple{0, ErrorKind::kValue, "ValueError"},
+       {std::tuple{2, ErrorKind::kValue, "ValueError"},
+        std::tuple{0, ErrorKind::kValue, "ValueError"},
         std::tuple{1, ErrorKind::kRuntime, "my.module.MyError"}}) {
     try {
       run(*functions[static_cast<size_t>(function)], {IValue("the text")});
@@ -222,13 +227,16 @@ TEST_P(Tasks, LongChainsOfErrorsStayCheap) {
   } catch (const ScriptError& e) {
     const std::string text = e.what();
     EXPECT_LT(text.size(), 20000u);
-    EXPECT_NE(text.find("ZeroDivisionError: integer division or modulo by zero"), std::string::npos);
+    EXPECT_NE(text.find("ZeroDivisionError: integer division or modulo by zero"),
+              std::string::npos);
   }
   functions[0]->clear();
 }
 
 TEST_P(Tasks, WaitForWhatIsNoFuture) {
-  const auto functions = parse_functions("def f(x: Optional[Future[int]]) -> int:\n  g: Future[int] = unchecked_cast(x)\n  r: int = wait(g)\n  return r\n");
+  const auto functions = parse_functions(
+      "def f(x: Optional[Future[int]]) -> int:\n  g: Future[int] = unchecked_cast(x)\n  r: int = "
+      "wait(g)\n  return r\n");
   try {
     run(*functions[0], {IValue()});
     FAIL();

@@ -9,7 +9,8 @@ namespace prong {
 namespace {
 
 TEST(Zip, ReadsWhatItWrote) {
-  const std::string bytes = write_zip({{"a.txt", "hello"}, {"empty", ""}, {"dir/b", std::string(1000, 'x')}});
+  const std::string bytes =
+      write_zip({{"a.txt", "hello"}, {"empty", ""}, {"dir/b", std::string(1000, 'x')}});
   const auto files = read_zip(bytes);
   ASSERT_EQ(files.size(), 3u);
   EXPECT_EQ(files[0].first, "a.txt");
@@ -23,20 +24,24 @@ TEST(Zip, ReadsWhatItWrote) {
 }
 
 TEST(Archive, FunctionsKeepNamesDefaultsAndText) {
-  const char* text = "def helper(x: int, by: int = 3) -> int:\n  y: int = host.mul.int(x, by)\n  return y\n"
-                     "def main(n: int = 2, *, label: str = \"a\\nb\") -> int:\n  r: int = call[helper](n, 3)\n  return r\n";
+  const char* text =
+      "def helper(x: int, by: int = 3) -> int:\n  y: int = host.mul.int(x, by)\n  return y\n"
+      "def main(n: int = 2, *, label: str = \"a\\nb\") -> int:\n  r: int = call[helper](n, 3)\n  "
+      "return r\n";
   const auto functions = parse_functions(text);
   const Archive loaded = load_archive(save_archive({{}, functions[1], {{"note", "kept"}}}));
   ASSERT_TRUE(loaded.function);
   EXPECT_TRUE(loaded.root.is_none());
   EXPECT_EQ(print(*loaded.function), print(*functions[1]));
   EXPECT_EQ(loaded.function->schema().arguments[1].default_value.to_string(), "a\nb");
-  EXPECT_EQ(loaded.extra_files, (std::vector<std::pair<std::string, std::string>>{{"note", "kept"}}));
+  EXPECT_EQ(loaded.extra_files,
+            (std::vector<std::pair<std::string, std::string>>{{"note", "kept"}}));
 }
 
 TEST(Archive, ModulesKeepSharing) {
   // Two classes of one name, a module in a module, a tensor and a view of it in three places.
-  auto inner = make_ref<ClassType>("M", ClassType::Kind::kModule), outer = make_ref<ClassType>("M", ClassType::Kind::kModule);
+  auto inner = make_ref<ClassType>("M", ClassType::Kind::kModule),
+       outer = make_ref<ClassType>("M", ClassType::Kind::kModule);
   inner->add_attribute({"weight", Type::tensor(), true});
   outer->add_attribute({"child", Type::class_(inner)});
   outer->add_attribute({"again", Type::tensor(), false, true});
@@ -44,9 +49,17 @@ TEST(Archive, ModulesKeepSharing) {
   outer->constants.emplace_back("scale", IValue(2.5));
   ParseScope scope;
   scope.types = {Type::class_(inner)};
-  inner->add_method("forward", parse_functions("def forward(self: M, x: int) -> int:\n  w: Tensor = get_attr[weight](self)\n  y: int = host.add.int(x, 1)\n  return y\n", scope)[0]);
+  inner->add_method(
+      "forward",
+      parse_functions("def forward(self: M, x: int) -> int:\n  w: Tensor = "
+                      "get_attr[weight](self)\n  y: int = host.add.int(x, 1)\n  return y\n",
+                      scope)[0]);
   scope.types = {Type::class_(outer)};
-  outer->add_method("forward", parse_functions("def forward(self: M, x: int) -> int:\n  y: int = host.mul.int(x, 2)\n  return y\n", scope)[0]);
+  outer->add_method(
+      "forward",
+      parse_functions(
+          "def forward(self: M, x: int) -> int:\n  y: int = host.mul.int(x, 2)\n  return y\n",
+          scope)[0]);
   const Tensor w = Tensor::empty(Dims{2, 3}, DType::kFloat32);
   for (int i = 0; i < 6; ++i) w.data<float>()[i] = static_cast<float>(i);
   w.impl()->requires_grad = true;
@@ -88,13 +101,16 @@ struct SomePython final : PyCallable {
 TEST(Archive, SaysWhatCannotBeSaved) {
   ParseScope scope;
   scope.pool.push_back(IValue(Ref<ObjectBase>(make_ref<SomePython>())));
-  const auto f = parse_functions("def f(x: int) -> int:\n  r: int = call_python[$0](x)\n  return r\n", scope);
+  const auto f =
+      parse_functions("def f(x: int) -> int:\n  r: int = call_python[$0](x)\n  return r\n", scope);
   try {
     save_archive({{}, f[0], {}});
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
-    EXPECT_NE(e.message().find("function f: it calls the Python function 'plot'"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("function f: it calls the Python function 'plot'"),
+              std::string::npos)
+        << e.message();
   }
   EXPECT_THROW(load_archive(write_zip({{"manifest.txt", "prong archive 99\n"}})), Error);
   EXPECT_THROW(load_archive(write_zip({{"other", ""}})), Error);

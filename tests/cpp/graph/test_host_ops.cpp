@@ -12,7 +12,8 @@ namespace {
 
 IValue call(std::string_view name, std::vector<IValue> args) {
   const HostOp& op = host_registry().get(name);
-  for (size_t i = args.size(); i < op.schema.arguments.size(); ++i) args.push_back(op.schema.arguments[i].default_value);
+  for (size_t i = args.size(); i < op.schema.arguments.size(); ++i)
+    args.push_back(op.schema.arguments[i].default_value);
   return op.fn(args);
 }
 
@@ -21,8 +22,10 @@ std::string eval(std::string_view name, std::string_view arguments) {
   try {
     return repr(call(name, parse_literal(arguments).items()));
   } catch (const Error& e) {
-    static constexpr const char* kinds[] = {"RuntimeError", "TypeError", "ValueError", "IndexError", "KeyError", "AttributeError",
-                                            "NotImplementedError", "AssertionError", "ZeroDivisionError", "OverflowError"};
+    static constexpr const char* kinds[] = {
+        "RuntimeError",      "TypeError",      "ValueError",          "IndexError",
+        "KeyError",          "AttributeError", "NotImplementedError", "AssertionError",
+        "ZeroDivisionError", "OverflowError"};
     return cat(kinds[static_cast<int>(e.kind())], ": ", e.message());
   }
 }
@@ -49,8 +52,10 @@ TEST(HostOps, AgreeWithPython) {
       {"floordiv.float", "(1.0, 0.0)", "ZeroDivisionError: float floor division by zero"},
       {"pow.int", "(2, 62)", "4611686018427387904"},
       {"pow.int", "(-2, 63)", "-9223372036854775808"},
-      {"pow.int", "(2, 63)", "OverflowError: the result of int arithmetic does not fit into 64 bits"},
-      {"add.int", "(9223372036854775807, 1)", "OverflowError: the result of int arithmetic does not fit into 64 bits"},
+      {"pow.int", "(2, 63)",
+       "OverflowError: the result of int arithmetic does not fit into 64 bits"},
+      {"add.int", "(9223372036854775807, 1)",
+       "OverflowError: the result of int arithmetic does not fit into 64 bits"},
       {"add.number", "(1, 2.5)", "3.5"},
       {"eq.number", "(9007199254740993, 9007199254740992.0)", "False"},
       {"lt.float", "(nan, 1.0)", "False"},
@@ -116,7 +121,8 @@ TEST(HostOps, AgreeWithPython) {
       {"hex", "(-255,)", "'-0xff'"},
       {"bool.any", "([],)", "False"},
   };
-  for (const Case& c : cases) EXPECT_EQ(eval(c.name, c.arguments), c.expected) << c.name << c.arguments;
+  for (const Case& c : cases)
+    EXPECT_EQ(eval(c.name, c.arguments), c.expected) << c.name << c.arguments;
 }
 
 TEST(HostOps, ListsChangeInPlace) {
@@ -156,7 +162,8 @@ TEST(HostOps, SignaturesResolve) {
   EXPECT_FALSE(match_type(append.schema.arguments[1].type, Type::int_(), bindings));
   const HostOp& items = host_registry().get("items");
   bindings.clear();
-  EXPECT_TRUE(match_type(items.schema.arguments[0].type, Type::dict(Type::str(), Type::tensor()), bindings));
+  EXPECT_TRUE(match_type(items.schema.arguments[0].type, Type::dict(Type::str(), Type::tensor()),
+                         bindings));
   EXPECT_EQ(substitute(items.schema.results[0], bindings)->str_(), "List[Tuple[str, Tensor]]");
   EXPECT_EQ(host_registry().overloads("add")[0]->name(), "add.int");
   EXPECT_TRUE(host_registry().overloads("no_such").empty());

@@ -61,8 +61,10 @@ TEST(TextForm, NamesInPrintAreUnique) {
   Value* s = b.host("add.int", {a, a})->set_name("a");
   b.yield({b.host("add.int", {s, a})->set_name("True")});
   verify(g);
-  EXPECT_EQ(g.str(), "def graph(a: int) -> int:\n  a_1: int = host.add.int(a, a)\n  True_: int = host.add.int(a_1, a)\n"
-                     "  return True_\n");
+  EXPECT_EQ(g.str(),
+            "def graph(a: int) -> int:\n  a_1: int = host.add.int(a, a)\n  True_: int = "
+            "host.add.int(a_1, a)\n"
+            "  return True_\n");
 }
 
 void expect_error(std::string_view text, std::string_view part) {
@@ -76,9 +78,12 @@ void expect_error(std::string_view text, std::string_view part) {
 }
 
 TEST(TextForm, ErrorsNameThePlace) {
-  expect_error("def f(x: int) -> int:\n  return y\n", "<text>:2:10: unknown value 'y'\n    return y\n           ^");
-  expect_error("def f(x: int) -> int:\n  y: int = no_such(x)\n  return y\n", "unknown op 'no_such'");
-  expect_error("def f(x: int) -> int:\n  y: int = host.add.int(x)\n  return y\n", "lacks its argument 'b'");
+  expect_error("def f(x: int) -> int:\n  return y\n",
+               "<text>:2:10: unknown value 'y'\n    return y\n           ^");
+  expect_error("def f(x: int) -> int:\n  y: int = no_such(x)\n  return y\n",
+               "unknown op 'no_such'");
+  expect_error("def f(x: int) -> int:\n  y: int = host.add.int(x)\n  return y\n",
+               "lacks its argument 'b'");
   expect_error("def f(x: Foo) -> int:\n  return x\n", "unknown type 'Foo'");
   expect_error("def f(x: int) -> int:\n  y: int = host.neg.int(x)\n", "ends in 'return'");
 }

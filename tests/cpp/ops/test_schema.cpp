@@ -9,9 +9,12 @@ namespace {
 TEST(Schema, PrintsAsParsed) {
   for (const char* text : {
            "add(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor",
-           "max.dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor values, Tensor indices)",
-           "sum(input: Tensor, dim: int[]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor",
-           "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = [1, 1], padding: int[2] = [0, 0]) -> Tensor",
+           "max.dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor values, Tensor "
+           "indices)",
+           "sum(input: Tensor, dim: int[]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
+           "-> Tensor",
+           "conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = [1, 1], "
+           "padding: int[2] = [0, 0]) -> Tensor",
            "gelu(input: Tensor, *, approximate: str = \"none\") -> Tensor",
            "norm(input: Tensor, p: float = 2.0) -> Tensor",
            "cat(tensors: Tensor[], dim: int = 0) -> Tensor",
@@ -42,7 +45,9 @@ TEST(Schema, BadTextPointsAtTheColumn) {
 }
 
 TEST(Type, SubtypesAsInScripts) {
-  const auto fits = [](const char* a, const char* b) { return is_subtype(Type::parse(a), Type::parse(b)); };
+  const auto fits = [](const char* a, const char* b) {
+    return is_subtype(Type::parse(a), Type::parse(b));
+  };
   EXPECT_TRUE(fits("int", "Optional[int]"));
   EXPECT_TRUE(fits("None", "Optional[int]"));
   EXPECT_TRUE(fits("Future[int]", "Future[Any]"));

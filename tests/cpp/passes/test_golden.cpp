@@ -57,7 +57,8 @@ TEST_P(Golden, PassGivesTheExpectedGraph) {
   const auto reparsed = parse_functions(got);
   for (const auto& f : reparsed) again += print(*f);
   EXPECT_EQ(again, got);
-  if (std::getenv("PRONG_UPDATE_GOLDEN")) std::ofstream(path) << input << mark << got;
+  if (std::getenv("PRONG_UPDATE_GOLDEN"))
+    std::ofstream(path) << input << mark << got;
   else
     EXPECT_EQ(got, text.substr(at + mark.size())) << "run `make ir` to accept";
   for (const auto& f : functions) f->clear();
@@ -71,7 +72,8 @@ std::vector<std::string> names() {
   std::sort(out.begin(), out.end());
   return out;
 }
-INSTANTIATE_TEST_SUITE_P(Ir, Golden, ::testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Ir, Golden, ::testing::ValuesIn(names()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace prong

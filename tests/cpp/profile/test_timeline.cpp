@@ -37,11 +37,10 @@ class Example {
     for (uint64_t model = 0; model < 4; ++model)
       mark(Event::Kind::kResume, std::max(clock[0], clock[1]) + 1000 * static_cast<int64_t>(model),
            1, 0, 10 + model);
-    std::stable_sort(session_.events.begin(), session_.events.end(),
-                     [](const Event& a, const Event& b) {
-                       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns
-                                                       : a.end_ns > b.end_ns;
-                     });
+    std::stable_sort(
+        session_.events.begin(), session_.events.end(), [](const Event& a, const Event& b) {
+          return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+        });
     return session_;
   }
 
@@ -53,7 +52,8 @@ class Example {
       int64_t begin = at;
       for (int step = 0; step < 12; ++step) {
         int64_t long_one = 24000 + static_cast<int64_t>(random_() % 9000);
-        add(lane + 1, "aten::mm", Category::kOp, at, at + long_one, task, 0, "[48, 1024] x [1024, 4096]");
+        add(lane + 1, "aten::mm", Category::kOp, at, at + long_one, task, 0,
+            "[48, 1024] x [1024, 4096]");
         at += long_one + 600;
         add(lane + 1, "lstm_gates", Category::kKernel, at, at + 5000, task);
         at += 5400;
@@ -98,7 +98,8 @@ TEST(Timeline, HoldsTheSessionAndNeedsNoNetwork) {
   EXPECT_EQ(page.find("PRONG_SESSION<"), std::string::npos);
   EXPECT_NE(page.find("\"aten::mm\""), std::string::npos);
   EXPECT_NE(page.find("[48, 1024] x [1024, 4096]"), std::string::npos);
-  EXPECT_NE(page.find("LSTM \\u003c/script> ensemble"), std::string::npos);  // cannot end the script
+  EXPECT_NE(page.find("LSTM \\u003c/script> ensemble"),
+            std::string::npos);  // cannot end the script
   EXPECT_EQ(page.find("http://"), std::string::npos);
   EXPECT_EQ(page.find("https://"), std::string::npos);
 }

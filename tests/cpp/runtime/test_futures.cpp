@@ -58,7 +58,9 @@ TEST(Future, CallbacksRunInOrderOnceDone) {
   std::vector<int> order;
   f->then([&](FutureBase&) { order.push_back(1); });
   f->then([&](FutureBase&) { throw std::runtime_error("dropped"); });
-  f->then([&](FutureBase& done) { order.push_back(static_cast<int>(static_cast<IntFuture&>(done).value())); });
+  f->then([&](FutureBase& done) {
+    order.push_back(static_cast<int>(static_cast<IntFuture&>(done).value()));
+  });
   f->set_value(2);
   f->then([&](FutureBase&) { order.push_back(3); });
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));

@@ -82,8 +82,7 @@ TEST(ParallelFor, Nests) {
   ThreadLimit limit(4);
   std::atomic<int64_t> sum{0};
   parallel_for(0, 20, 1, [&](int64_t b, int64_t e) {
-    for (; b < e; ++b)
-      parallel_for(0, 100, 3, [&](int64_t bb, int64_t ee) { sum += ee - bb; });
+    for (; b < e; ++b) parallel_for(0, 100, 3, [&](int64_t bb, int64_t ee) { sum += ee - bb; });
   });
   EXPECT_EQ(sum, 2000);
 }

@@ -40,49 +40,49 @@ class SuspendingSum final : public Task {
 
 Ref<IntFuture> start(const Node& node, std::vector<Ref<IntFuture>> inputs) {
   switch (node.kind) {
-    case Node::kSuspends: {
-      auto task = make_ref<SuspendingSum>(std::move(inputs));
-      auto result = task->result;
-      result->set_producer(*task);
-      submit(task);
-      return result;
-    }
-    case Node::kBlocks:
-      return fork_call([inputs] {
-        int64_t sum = 1;
-        for (auto& f : inputs) {
-          f->wait();
-          sum += f->value();
-        }
-        return sum % 1000003;
-      });
-    case Node::kLoops:
-      return fork_call([inputs] {
-        std::atomic<int64_t> sum{1};
-        parallel_chunks(0, static_cast<int64_t>(inputs.size()), 1, [&](int64_t b, int64_t) {
-          inputs[b]->wait();
-          sum += inputs[b]->value();
-        });
-        return sum.load() % 1000003;
-      });
-    case Node::kCallback: {
-      auto result = make_ref<IntFuture>();
-      auto left = std::make_shared<std::atomic<size_t>>(inputs.size());
-      auto finish = [inputs, result](FutureBase&) {
-        int64_t sum = 1;
-        for (auto& f : inputs) sum += f->value();
-        result->set_value(sum % 1000003);
-      };
-      if (inputs.empty()) {
-        result->set_value(1);
-        return result;
+  case Node::kSuspends: {
+    auto task = make_ref<SuspendingSum>(std::move(inputs));
+    auto result = task->result;
+    result->set_producer(*task);
+    submit(task);
+    return result;
+  }
+  case Node::kBlocks:
+    return fork_call([inputs] {
+      int64_t sum = 1;
+      for (auto& f : inputs) {
+        f->wait();
+        sum += f->value();
       }
-      for (auto& f : inputs)
-        f->then([left, finish](FutureBase& done) {
-          if (left->fetch_sub(1) == 1) finish(done);
-        });
+      return sum % 1000003;
+    });
+  case Node::kLoops:
+    return fork_call([inputs] {
+      std::atomic<int64_t> sum{1};
+      parallel_chunks(0, static_cast<int64_t>(inputs.size()), 1, [&](int64_t b, int64_t) {
+        inputs[b]->wait();
+        sum += inputs[b]->value();
+      });
+      return sum.load() % 1000003;
+    });
+  case Node::kCallback: {
+    auto result = make_ref<IntFuture>();
+    auto left = std::make_shared<std::atomic<size_t>>(inputs.size());
+    auto finish = [inputs, result](FutureBase&) {
+      int64_t sum = 1;
+      for (auto& f : inputs) sum += f->value();
+      result->set_value(sum % 1000003);
+    };
+    if (inputs.empty()) {
+      result->set_value(1);
       return result;
     }
+    for (auto& f : inputs)
+      f->then([left, finish](FutureBase& done) {
+        if (left->fetch_sub(1) == 1) finish(done);
+      });
+    return result;
+  }
   }
   return {};
 }

@@ -105,6 +105,7 @@ _SUBMODULES = frozenset(
         "futures",
         "jit",
         "nn",
+        "optim",
         "profiler",
         "random",
         "return_types",

@@ -109,6 +109,7 @@ _SUBMODULES = frozenset(
         "profiler",
         "random",
         "return_types",
+        "serialization",
         "testing",
         "types",
         "utils",
@@ -117,11 +118,17 @@ _SUBMODULES = frozenset(
 )
 
 
+# Functions of those that are the package's too.
+_OF_SUBMODULES = {"load": "serialization", "save": "serialization"}
+
+
 def __getattr__(name: str):
+    if name in _OF_SUBMODULES:
+        return getattr(importlib.import_module(f"prong.{_OF_SUBMODULES[name]}"), name)
     if name in _SUBMODULES or (not name.startswith("_") and _names.is_own_module(f"prong.{name}")):
         return importlib.import_module(f"prong.{name}")
     _names.raise_missing("prong", name)
 
 
 def __dir__():
-    return sorted(set(globals()) | _SUBMODULES)
+    return sorted(set(globals()) | _SUBMODULES | set(_OF_SUBMODULES))

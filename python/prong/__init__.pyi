@@ -16,7 +16,7 @@ from prong._storage import UntypedStorage as UntypedStorage
 from prong._typed_tensors import BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor, ByteTensor as ByteTensor, CharTensor as CharTensor, DoubleTensor as DoubleTensor, FloatTensor as FloatTensor, HalfTensor as HalfTensor, IntTensor as IntTensor, LongTensor as LongTensor, ShortTensor as ShortTensor
 from prong.autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from prong.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
-from prong import autograd as autograd, backends as backends, cuda as cuda, futures as futures, jit as jit, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, testing as testing, types as types, utils as utils, version as version
+from prong import autograd as autograd, backends as backends, cuda as cuda, futures as futures, jit as jit, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, serialization as serialization, testing as testing, types as types, utils as utils, version as version
 
 pi: builtins.float
 e: builtins.float

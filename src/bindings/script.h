@@ -15,6 +15,8 @@ struct PyEntry {
   Ref<script::FunctionEntry> entry;
 };
 struct PyFunction {
+  explicit PyFunction(Ref<Function> f) : home(f->home()), function(std::move(f)) {}
+  Ref<Definitions> home;
   Ref<Function> function;
 };
 struct PyClass {

@@ -24,8 +24,9 @@ void collect_reads(const Node& n, ValueSet& out) {
 
 class Assembler {
  public:
-  Assembler(const Graph& graph, std::string name) : graph_(graph) {
+  Assembler(const Graph& graph, std::string name, Definitions* home) : graph_(graph) {
     p_ = make_ref<Program>();
+    p_->home = home;
     p_->profile_name = profile::intern(name);
     p_->name = std::move(name);
   }
@@ -460,7 +461,7 @@ class Assembler {
     case NodeKind::kHost:
       return emit(add(p_->host_ops, &n.host()));
     case NodeKind::kCall:
-      return emit(add(p_->functions, Ref<Function>(n.function())));
+      return emit(add(p_->functions, called(n)));
     case NodeKind::kCallMethod:
       return emit(constant(IValue(n.name())));
     case NodeKind::kCallPython:
@@ -507,18 +508,23 @@ class Assembler {
     const int slot = c ? c->find_attribute(n.name()) : -1;
     return static_cast<uint32_t>(std::max(slot, 0));
   }
+  Ref<Function> called(const Node& n) {
+    Function* f = n.function();
+    if (f && f->home() && f->home() != p_->home) p_->called_homes.emplace_back(f->home());
+    return Ref<Function>(f);
+  }
   Ref<ForkSite> fork_site(const Node& n) {
     auto site = make_ref<ForkSite>();
-    site->function = Ref<Function>(n.function());
+    site->function = called(n);
     site->method = n.name();
     site->in_function = p_->name;
     site->range = n.range();
     if (!n.blocks().empty())
-      site->program = Assembler(graph_, "<forked function>").run_block(*n.body());
+      site->program = Assembler(graph_, "<forked function>", p_->home).run_block(*n.body());
     return site;
   }
   uint32_t fused_site(const Node& n) {
-    Ref<Program> ops = assemble(n.subgraph(), p_->name);
+    Ref<Program> ops = assemble(n.subgraph(), p_->name, p_->home);
     ops->is_fused = true;
     return add(p_->fused_sites,
                FusedSite{std::move(ops), static_ref_cast<FusedKernel>(n.attachment())});
@@ -535,8 +541,8 @@ class Assembler {
 
 }  // namespace
 
-Ref<Program> assemble(const Graph& graph, std::string name) {
-  return Assembler(graph, std::move(name)).run();
+Ref<Program> assemble(const Graph& graph, std::string name, Definitions* home) {
+  return Assembler(graph, std::move(name), home).run();
 }
 
 }  // namespace prong::exec

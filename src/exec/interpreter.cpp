@@ -144,7 +144,7 @@ void ScriptTask::call_method(Frame& frame, const Instruction& i, Arguments& args
   PRONG_CHECK(callee.num_parameters == args.size(), kType, o->cls->qualified_name, ".", name,
               "() takes ", callee.num_parameters, " arguments, got ", args.size());
   // The object, and with it the class and this program, may go while the method runs.
-  kept_.emplace_back(frames_.size(), Ref<RefCounted>(const_cast<Program*>(&callee)));
+  kept_.emplace_back(frames_.size(), callee.keeper());
   push(callee, args);
 }
 
@@ -293,9 +293,8 @@ Ref<Task> ScriptTask::interpret() {
             program_of_site(*site, i.num_operands ? &peek(p, registers, i.operands[0]) : nullptr);
         PRONG_CHECK(callee.num_parameters == i.num_operands, kType, "fork of ", callee.name,
                     "(): it takes ", callee.num_parameters, " arguments, got ", i.num_operands);
-        Ref<RefCounted> keep;
-        if (!site->function && !site->program)
-          keep = Ref<RefCounted>(const_cast<Program*>(&callee));
+        Ref<RefCounted> keep;  // the site keeps a function, but neither its home nor a method
+        if (callee.home || (!site->function && !site->program)) keep = callee.keeper();
         Ref<ScriptTask> task = create(callee, std::move(keep), site);
         for (uint32_t k = 0; k < i.num_operands; ++k) {
           const uint32_t operand = i.operands[k];
@@ -311,16 +310,23 @@ Ref<Task> ScriptTask::interpret() {
         break;
       }
       case Opcode::kWait: {
+        IValue* taken = static_cast<Access>(i.operands[0] & 3) == Access::kTake
+                            ? &registers[i.operands[0] >> 2]
+                            : nullptr;
+        Ref<FutureBase> back = arrived();
+        if (back && taken) *taken = IValue(static_ref_cast<Future>(back));
         Future& future = future_of(peek(p, registers, i.operands[0]));
         if (!future.is_done()) {
+          // If this register were the last to hold the future, the two would hold each other.
+          const IValue held = taken ? std::exchange(*taken, IValue()) : IValue();
           leave_thread();
           Ref<Task> next;
           if (await(future, next)) return next;  // nothing of this task may be touched any more
           return_to_thread();
+          if (taken) *taken = held;
         }
         IValue value = future.value();
-        if (static_cast<Access>(i.operands[0] & 3) == Access::kTake)
-          registers[i.operands[0] >> 2] = IValue();
+        if (taken) *taken = IValue();
         write(registers, i, std::move(value));
         break;
       }

@@ -112,8 +112,8 @@ std::mutex compile_mutex;
 Optimizer optimizer = nullptr;
 
 Ref<Program> compiled(Function& function) {
-  if (!optimizer) return assemble(function.graph(), function.name());
-  return assemble(*optimizer(function), function.name());
+  if (!optimizer) return assemble(function.graph(), function.name(), function.home());
+  return assemble(*optimizer(function), function.name(), function.home());
 }
 
 }  // namespace
@@ -124,8 +124,9 @@ const Program& program_of(Function& function) {
   if (RefCounted* p = function.program()) return *static_cast<Program*>(p);
   const std::lock_guard lock(compile_mutex);
   if (RefCounted* p = function.program()) return *static_cast<Program*>(p);
-  PRONG_CHECK(function.is_defined(), kRuntime, "function '", function.name(),
-              "' was declared but never defined");
+  PRONG_CHECK(
+      function.is_defined(), kRuntime, "function '", function.name(),
+      "' was declared but never defined, or what it belongs to (a text, an archive) is gone");
   Ref<Program> made = compiled(function);
   PRONG_LOG(kExec, made->str());
   return *static_cast<Program*>(function.try_set_program(std::move(made)));

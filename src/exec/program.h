@@ -76,6 +76,14 @@ struct Program final : RefCounted {
   std::vector<std::vector<TypePtr>> types;
   std::vector<Ref<TupleNames>> tuple_names;  // parallel to types, for named tuples
   std::vector<FusedSite> fused_sites;
+  Definitions* home = nullptr;                 // of its function
+  std::vector<Ref<Definitions>> called_homes;  // of functions that it calls, but its own
+
+  // What a task that runs it holds, so that it, and all that it calls, stays.
+  Ref<RefCounted> keeper() const {
+    if (home) return Ref<RefCounted>(home);
+    return Ref<RefCounted>(const_cast<Program*>(this));
+  }
 
   // From code position on: the source of what follows. Sorted.
   struct Mark {
@@ -102,7 +110,7 @@ void set_optimizer(Optimizer optimizer);
 
 // The program of a function, compiled at the first call. Thread-safe.
 const Program& program_of(Function& function);
-// Without optimizer and cache.
-Ref<Program> assemble(const Graph& graph, std::string name);
+// Without optimizer and cache. The home is that of the graph's function.
+Ref<Program> assemble(const Graph& graph, std::string name, Definitions* home = nullptr);
 
 }  // namespace prong::exec

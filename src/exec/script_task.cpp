@@ -129,8 +129,7 @@ Ref<ScriptTask> task_for(Function& function, std::vector<IValue>& args, Ref<Fork
   const Program& program = program_of(function);
   PRONG_CHECK(args.size() == program.num_parameters, kType, function.name(), "() takes ",
               program.num_parameters, " arguments, got ", args.size());
-  Ref<ScriptTask> task =
-      ScriptTask::create(program, Ref<RefCounted>(const_cast<Program*>(&program)), std::move(site));
+  Ref<ScriptTask> task = ScriptTask::create(program, program.keeper(), std::move(site));
   for (uint32_t k = 0; k < args.size(); ++k) task->argument(k) = std::move(args[k]);
   return task;
 }

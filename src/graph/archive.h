@@ -15,6 +15,7 @@ struct Archive {
   IValue root;             // a module or another object; None: only a function
   Ref<Function> function;  // a free function; null: only an object
   std::vector<std::pair<std::string, std::string>> extra_files;
+  Ref<Definitions> home = {};  // of what was loaded; who keeps the function keeps this too
 };
 
 // With all classes, functions, tensors and objects that are reached. kRuntime, naming the function,

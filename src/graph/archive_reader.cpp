@@ -22,6 +22,7 @@ class Reader {
     make_values();
     make_functions();
     Archive out;
+    out.home = home_;
     out.root = value(root_[1]);
     if (!root_[2].is_none()) out.function = function(root_[2].to_string());
     for (const auto& [name, content] : files_)
@@ -71,6 +72,7 @@ class Reader {
     for (const Items& r : class_records_) {
       auto c =
           make_ref<ClassType>(r.at(1).to_string(), static_cast<ClassType::Kind>(r.at(3).to_int()));
+      home_->add(c);
       scope_.types.push_back(Type::class_(c));  // found by its name in the archive
       c->qualified_name = r.at(2).to_string();
       classes_[r.at(1).to_string()] = std::move(c);
@@ -169,6 +171,7 @@ class Reader {
   void make_functions() {
     functions_ = parse_functions(file("code.txt"), scope_, "code.txt");
     for (const auto& f : functions_) {
+      home_->add(f);
       if (f->is_defined()) verify(f->graph());
       by_name_[f->name()] = f;
     }
@@ -187,6 +190,7 @@ class Reader {
   }
 
   std::vector<std::pair<std::string, std::string_view>> files_;
+  Ref<Definitions> home_ = make_ref<Definitions>();
   Items root_;
   std::vector<Items> class_records_, tuple_records_, value_records_;
   std::map<std::string, std::string> display_names_;

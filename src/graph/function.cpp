@@ -12,16 +12,62 @@ Graph& Function::graph() const {
   return *graph_;
 }
 
+namespace {
+
+void collect_homes(const Block& block, const Definitions* own,
+                   std::vector<Ref<Definitions>>& homes) {
+  for (const Node* n : block) {
+    if (const Function* f = n->function(); f && f->home() && f->home() != own)
+      homes.emplace_back(f->home());
+    for (const Block* inner : n->blocks()) collect_homes(*inner, own, homes);
+  }
+}
+
+}  // namespace
+
 void Function::define(std::unique_ptr<Graph> graph) {
   PRONG_CHECK(!program(), kInternal, "function '", name_,
               "' was run already, so it cannot be defined again");
   graph_ = std::move(graph);
+  called_homes_.clear();
+  collect_homes(*graph_->top(), home_, called_homes_);
 }
 
-void Function::clear() {
-  const Ref<Function> alive(this);  // the graph may hold the last reference
-  std::unique_ptr<Graph> graph = std::move(graph_);
+void Function::take_apart() {
+  home_ = nullptr;
+  graph_.reset();
+  schema_ = Schema();
+  called_homes_.clear();
   if (RefCounted* p = program_.exchange(nullptr, std::memory_order_acq_rel)) p->release();
+}
+
+void ClassType::take_apart() {
+  home_ = nullptr;
+  attributes_.clear();
+  methods_.clear();
+  constants.clear();
+  interfaces.clear();
+}
+
+void Definitions::add(Ref<Function> function) {
+  PRONG_ASSERT(!function->home_, "function '", function->name(), "' has a home already");
+  function->home_ = this;
+  functions_.push_back(std::move(function));
+}
+
+void Definitions::add(Ref<ClassType> cls) {
+  PRONG_ASSERT(!cls->home_, "class '", cls->qualified_name, "' has a home already");
+  cls->home_ = this;
+  classes_.push_back(std::move(cls));
+}
+
+Definitions::Definitions(const std::vector<Ref<Function>>& functions) {
+  for (const auto& f : functions) add(f);
+}
+
+Definitions::~Definitions() {
+  for (const auto& f : functions_) f->take_apart();
+  for (const auto& c : classes_) c->take_apart();
 }
 
 RefCounted* Function::try_set_program(Ref<RefCounted> program) {

@@ -13,6 +13,8 @@
 
 namespace prong {
 
+class Definitions;
+
 // A name, a signature and a graph. May be declared first and given its graph later (recursion);
 // after define() it does not change, save by the pass pipeline before its first run.
 class Function final : public RefCounted {
@@ -31,19 +33,23 @@ class Function final : public RefCounted {
   bool is_defined() const { return graph_ != nullptr; }
   Graph& graph() const;  // kInternal unless defined
   void define(std::unique_ptr<Graph> graph);
-  // Back to declared only. Who owns functions that call each other in a circle breaks it so in the
-  // end.
-  void clear();
+  // What owns it (see Definitions); null: nothing but references, which do not free circles.
+  Definitions* home() const { return home_; }
 
   // What exec/ made of the graph: written once (try_set_program), read without a lock.
   RefCounted* program() const { return program_.load(std::memory_order_acquire); }
   RefCounted* try_set_program(Ref<RefCounted> program);  // the one that stays
 
  private:
+  friend class Definitions;
+  void take_apart();
+
   std::string name_;
   Schema schema_;
   std::unique_ptr<Graph> graph_;
   std::atomic<RefCounted*> program_{nullptr};  // owned
+  Definitions* home_ = nullptr;
+  std::vector<Ref<Definitions>> called_homes_;  // of functions that the graph calls, but its own
 };
 
 // A module's class, a scripted class or an interface. Attributes live in slots of Object.
@@ -72,20 +78,45 @@ class ClassType final : public ClassInfo {
   std::vector<std::pair<std::string, IValue>> constants;
   std::vector<Ref<ClassType>> interfaces;  // that it was declared or found to implement
 
+  Definitions* home() const { return home_; }
+
   // Itself, or an interface all of whose methods it has with fitting signatures.
   bool is_subclass_of(const ClassInfo& other) const override;
 
  private:
+  friend class Definitions;
+  void take_apart();
+
   std::vector<Attribute> attributes_;
   std::vector<std::pair<std::string, Ref<Function>>> methods_;
+  Definitions* home_ = nullptr;
+};
+
+// Owns functions and classes that refer to each other in circles (recursion, a method's `self`),
+// which counts alone would never free: those of one text, or of one archive. They are taken apart
+// when it goes. Kept by whoever made it, by instances of its classes, by running tasks of its
+// functions and by functions elsewhere that call them; who else keeps a function keeps its home().
+class Definitions final : public RefCounted {
+ public:
+  Definitions() = default;
+  explicit Definitions(const std::vector<Ref<Function>>& functions);
+  ~Definitions() override;
+  void add(Ref<Function> function);  // before it is run; it has no other home
+  void add(Ref<ClassType> cls);      // before it has instances
+
+ private:
+  std::vector<Ref<Function>> functions_;
+  std::vector<Ref<ClassType>> classes_;
 };
 
 // An instance. Slots are plain values: two tasks that write the same one race, as in any program.
 struct Object final : ObjectBase {
-  explicit Object(Ref<ClassType> c) : cls(std::move(c)), slots(cls->attributes().size()) {}
+  explicit Object(Ref<ClassType> c)
+      : home(c->home()), cls(std::move(c)), slots(cls->attributes().size()) {}
   std::string describe() const override { return cls->qualified_name; }
   IValue& slot(std::string_view name);  // kAttribute with the class's name when absent
 
+  Ref<Definitions> home;
   Ref<ClassType> cls;
   std::vector<IValue> slots;
 };

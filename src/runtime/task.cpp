@@ -42,26 +42,24 @@ bool Task::claim() {
 
 Task::State Task::look(Ref<FutureBase>& awaited) {
   lock_.lock();
-  awaited = awaited_;
+  awaited = Ref<FutureBase>::adopt(awaited_ && awaited_->try_retain() ? awaited_ : nullptr);
   State state = state_.load(std::memory_order_acquire);
   lock_.unlock();
   return state;
 }
 
 void Task::mark_suspended(FutureBase& future) {
-  Ref<FutureBase> awaited(&future);
   runner_.store(nullptr, std::memory_order_relaxed);
   lock_.lock();
-  awaited_.swap(awaited);
+  awaited_ = &future;
   state_.store(State::kSuspended, std::memory_order_release);
   lock_.unlock();
 }
 
 void Task::mark_running() {
-  Ref<FutureBase> none;
   process_.store(Pool::get().process(), std::memory_order_relaxed);
   lock_.lock();
-  awaited_.swap(none);
+  awaited_ = nullptr;
   state_.store(State::kRunning, std::memory_order_release);
   lock_.unlock();
 }
@@ -88,12 +86,26 @@ bool Task::await(FutureBase& future, Ref<Task>& next) {
 void Task::on_done(FutureBase& future, Ref<Task>* next) {
   resumed_by_ = future.profile_id();
   was_resumed_ = true;
+  arrived_ = Ref<FutureBase>(&future);
   Ref<Task> self = Ref<Task>::adopt(this);
   mark_running();
   if (next && !*next)
     *next = std::move(self);
   else
     Pool::get().requeue(std::move(self));
+}
+
+Ref<FutureBase> Task::arrived() { return std::move(arrived_); }
+
+void Task::on_dropped() {
+  lock_.lock();
+  awaited_ = nullptr;
+  state_.store(State::kFinished, std::memory_order_release);
+  lock_.unlock();
+  if (result_)
+    result_->try_set_error(std::make_exception_ptr(Error(
+        ErrorKind::kRuntime, "a task waited for a future that was dropped before it was done")));
+  release();
 }
 
 void submit(Ref<Task> task) {
@@ -173,7 +185,7 @@ bool Trampoline::look_further(FutureBase& target, Path& path) {
     path.pop_back();
     return true;
   case Task::State::kSuspended: {
-    if (awaited->is_done()) {  // about to be resumed
+    if (!awaited || awaited->is_done()) {  // about to be dropped or resumed
       std::this_thread::yield();
       return true;
     }

@@ -47,7 +47,8 @@ class Task : public RefCounted, public Cached, private Waiter {
   //  - Finished: complete the future as the last act:    return result_->finish_value(v);
   //  - Must wait for `f`:   Ref<Task> next; if (await(*f, next)) return next;   // else: f is done
   //    After await has returned true, the task may already be running on another thread: touch
-  //    no member and return at once. Its run() is called again when f is done.
+  //    no member and return at once. Its run() is called again when f is done. If f goes instead,
+  //    the task goes too; it should keep no f for itself then, and take it back with arrived().
   // What is returned is run next on this thread, so stacks never grow however deep forks nest.
   virtual Ref<Task> run() = 0;
 
@@ -60,6 +61,8 @@ class Task : public RefCounted, public Cached, private Waiter {
   // False: `future` is done, go on. True: suspended until it is; `next` is then the task that
   // produces it, if nobody had started that yet, for this thread to run.
   bool await(FutureBase& future, Ref<Task>& next);
+  // What it was resumed for; null the second time, and if it did not suspend.
+  Ref<FutureBase> arrived();
 
  private:
   friend class FutureBase;
@@ -68,7 +71,7 @@ class Task : public RefCounted, public Cached, private Waiter {
   enum class State : uint8_t { kNew, kQueued, kRunning, kSuspended, kFinished };
 
   void on_done(FutureBase& future, Ref<Task>* next) override;
-  void on_dropped() override { release(); }
+  void on_dropped() override;
   bool claim();  // true: nobody else runs it, the caller must
   // A consistent look: the state, and what it waits for if suspended.
   State look(Ref<FutureBase>& awaited);
@@ -81,7 +84,8 @@ class Task : public RefCounted, public Cached, private Waiter {
   SpinLock lock_;                             // guards awaited_ and state_ together
   std::atomic<const void*> runner_{nullptr};  // tag of the thread that runs it
   std::atomic<uint32_t> process_{0};          // and of that thread's process
-  Ref<FutureBase> awaited_;
+  FutureBase* awaited_ = nullptr;             // weak: it tells us before it goes
+  Ref<FutureBase> arrived_;
   Ref<FutureBase> result_;  // the future that names this task as its producer
   Task* queue_prev_ = nullptr;
   Task* queue_next_ = nullptr;

@@ -44,6 +44,7 @@ Ref<Function> compile(FunctionEntry& entry) {
     entry.ast = only_function(entry);
     Schema schema = Emitter::signature_of(entry);
     entry.function = make_ref<Function>(entry.name, std::move(schema));
+    if (entry.home) entry.home->add(entry.function);
     entry.state = FunctionEntry::State::kActive;
     Emitter emitter(entry);
     emitter.run();

@@ -101,6 +101,7 @@ struct FunctionEntry : RefCounted {
   Ref<Resolver> resolver;
   TypePtr self;  // of a method
   State state = State::kPending;
+  Ref<Definitions> home;  // that the function gets; null: none
   Ref<Function> function;
   bool has_declared_result = false;
   std::string failure;

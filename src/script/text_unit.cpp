@@ -125,6 +125,7 @@ struct TextResolver final : Resolver {
 TextUnit::TextUnit(const std::string& text, const std::string& file) {
   const auto source = std::make_shared<const Source>(text, file, 1);
   auto resolver = make_ref<TextResolver>();
+  const auto home = make_ref<Definitions>();
   for (const StmtPtr& s : parse_file(source)) {
     if (s->kind == StmtKind::kPass) continue;
     if (s->kind != StmtKind::kFunction)
@@ -134,6 +135,7 @@ TextUnit::TextUnit(const std::string& text, const std::string& file) {
     entry->source = source;
     entry->ast = s->function;
     entry->resolver = resolver;
+    entry->home = home;
     resolver->entries[entry->name] = entry.get();
     entries_[entry->name] = std::move(entry);
   }

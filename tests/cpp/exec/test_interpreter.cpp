@@ -1,6 +1,9 @@
 // Programs in the text form, run: control flow, calls, containers, lives of values.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "exec/run.h"
 #include "graph/printer.h"
 #include "graph/verify.h"
@@ -14,13 +17,12 @@ std::vector<Ref<Function>> parse(std::string_view text, const ParseScope& scope 
   return functions;
 }
 
-// Runs the last function of the text; breaks the cycles of recursive ones.
+// Runs the last function of the text.
 std::string run_text(std::string_view text, std::vector<IValue> args,
                      const ParseScope& scope = {}) {
   const auto functions = parse(text, scope);
-  const std::string result = repr(run(*functions.back(), std::move(args)));
-  for (const auto& f : functions) f->clear();
-  return result;
+  const auto home = make_ref<Definitions>(functions);
+  return repr(run(*functions.back(), std::move(args)));
 }
 
 TEST(Interpreter, Arithmetic) {
@@ -107,6 +109,7 @@ TEST(Interpreter, CallsAndDeepRecursion) {
 )";
   EXPECT_EQ(run_text(text, {IValue(90000)}), "90000");
   const auto functions = parse(text);
+  const auto home = make_ref<Definitions>(functions);
   try {
     run(*functions[0], {IValue(200000)});
     FAIL() << "no error";
@@ -116,7 +119,6 @@ TEST(Interpreter, CallsAndDeepRecursion) {
         << e.message();
     EXPECT_NE(std::string(e.what()).find(" more ...\n"), std::string::npos);
   }
-  functions[0]->clear();
 }
 
 TEST(Interpreter, Containers) {
@@ -153,8 +155,9 @@ TEST(Interpreter, IsInstance) {
   EXPECT_EQ(run_text(text, {IValue()}), "(False, True)");
 }
 
-Ref<ClassType> counter_class() {
+Ref<ClassType> counter_class(Definitions& home) {
   auto cls = make_ref<ClassType>("Counter", ClassType::Kind::kClass);
+  home.add(cls);
   cls->add_attribute({"count", Type::int_()});
   ParseScope scope;
   scope.types.push_back(Type::class_(cls));
@@ -175,12 +178,9 @@ def __exit__(self: Counter, type: Any, value: Any, traceback: Any) -> None:
   return cls;
 }
 
-void clear(ClassType& cls) {
-  for (const auto& [name, method] : cls.methods()) method->clear();
-}
-
 TEST(Interpreter, ObjectsAndMethods) {
-  const Ref<ClassType> cls = counter_class();
+  const auto home = make_ref<Definitions>();
+  const Ref<ClassType> cls = counter_class(*home);
   ParseScope scope;
   scope.types.push_back(Type::class_(cls));
   EXPECT_EQ(run_text(R"(def f(n: int) -> int:
@@ -192,11 +192,11 @@ TEST(Interpreter, ObjectsAndMethods) {
 )",
                      {IValue(5)}, scope),
             "12");
-  clear(*cls);
 }
 
 TEST(Interpreter, WithLeavesOnErrorsToo) {
-  const Ref<ClassType> cls = counter_class();
+  const auto home = make_ref<Definitions>();
+  const Ref<ClassType> cls = counter_class(*home);
   ParseScope scope;
   scope.types.push_back(Type::class_(cls));
   const auto functions = parse(R"(def inner(n: int) -> int:
@@ -219,7 +219,96 @@ def f(c: Counter, n: int) -> int:
   EXPECT_EQ(object->slots[0].to_int(), 2200);
   EXPECT_THROW(run(*functions[1], {c, IValue(0)}), ScriptError);
   EXPECT_EQ(object->slots[0].to_int(), 4400);
-  clear(*cls);
+}
+
+// ── who keeps what ──
+
+struct Counted final : PyCallable {
+  static inline int alive = 0;
+  Counted() { ++alive; }
+  ~Counted() override { --alive; }
+  std::string describe() const override { return "counted"; }
+  IValue call(std::span<IValue>) override { return IValue(1); }
+};
+
+std::vector<Ref<Function>> even_and_odd() {
+  ParseScope scope;
+  scope.pool.push_back(IValue(Ref<ObjectBase>(make_ref<Counted>())));
+  return parse(R"(def even(n: int) -> bool:
+  one: int = call_python[$0]()
+  m: int = host.sub.int(n, one)
+  end: bool = host.lt.int(m, 0)
+  r: bool = if(end):
+    yield True
+  else:
+    o: bool = call[odd](m)
+    yield o
+  return r
+def odd(n: int) -> bool:
+  m: int = host.sub.int(n, 1)
+  end: bool = host.lt.int(m, 0)
+  r: bool = if(end):
+    yield False
+  else:
+    f: Future[bool] = fork[even](m)
+    e: bool = wait(f)
+    yield e
+  return r
+)",
+               scope);
+}
+
+TEST(Home, FreesFunctionsThatCallEachOther) {
+  auto functions = even_and_odd();
+  auto home = make_ref<Definitions>(functions);
+  EXPECT_TRUE(run(*functions[0], {IValue(10)}).to_bool());
+  const Ref<Function> kept = functions[1];
+  functions.clear();
+  EXPECT_EQ(Counted::alive, 1);
+  home = {};
+  EXPECT_EQ(Counted::alive, 0);
+  try {
+    run(*kept, {IValue(1)});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
+    EXPECT_NE(e.message().find("what it belongs to"), std::string::npos) << e.message();
+  }
+}
+
+TEST(Home, StaysForCallersElsewhereAndForTasks) {
+  auto functions = even_and_odd();
+  auto home = make_ref<Definitions>(functions);
+  ParseScope scope;
+  scope.functions = functions;
+  auto caller = parse("def f(n: int) -> bool:\n  r: bool = call[odd](n)\n  return r\n", scope);
+  functions.clear();
+  scope = {};
+  home = {};
+  auto future = fork(*caller[0], {IValue(51)});
+  caller.clear();
+  future->wait();
+  EXPECT_TRUE(future->value().to_bool());
+  // The task itself may still be on its way out on another thread.
+  future = {};
+  for (int k = 0; k < 2000 && Counted::alive; ++k)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(Counted::alive, 0);
+}
+
+TEST(Home, StaysForInstances) {
+  auto home = make_ref<Definitions>();
+  Ref<ClassType> cls = counter_class(*home);
+  auto object = make_ref<Object>(cls);
+  object->slots[0] = IValue(1);
+  cls = {};
+  home = {};
+  EXPECT_EQ(
+      run(*object->cls->find_method("bump"), {IValue(Ref<ObjectBase>(object)), IValue(4)}).to_int(),
+      5);
+  cls = object->cls;
+  object = {};
+  EXPECT_TRUE(cls->methods().empty());
 }
 
 TEST(Interpreter, ValuesEndAtTheirLastUse) {

@@ -61,8 +61,8 @@ const char* const kChain = R"(def chain(n: int) -> int:
 
 TEST_P(Tasks, ChainOfTenThousand) {
   const auto functions = parse_functions(kChain);
+  const auto home = make_ref<Definitions>(functions);
   EXPECT_EQ(run(*functions[0], {IValue(10000)}).to_int(), 10000);
-  functions[0]->clear();
 }
 
 TEST_P(Tasks, TreeOfTasks) {
@@ -81,8 +81,8 @@ TEST_P(Tasks, TreeOfTasks) {
     yield s
   return r
 )");
+  const auto home = make_ref<Definitions>(functions);
   EXPECT_EQ(run(*functions[0], {IValue(15)}).to_int(), 610);
-  functions[0]->clear();
 }
 
 TEST_P(Tasks, BlocksAndMethodsAreForked) {
@@ -221,6 +221,7 @@ TEST_P(Tasks, LongChainsOfErrorsStayCheap) {
     yield s
   return r
 )");
+  const auto home = make_ref<Definitions>(functions);
   try {
     run(*functions[0], {IValue(10000)});
     FAIL() << "no error";
@@ -230,7 +231,45 @@ TEST_P(Tasks, LongChainsOfErrorsStayCheap) {
     EXPECT_NE(text.find("ZeroDivisionError: integer division or modulo by zero"),
               std::string::npos);
   }
-  functions[0]->clear();
+}
+
+const char* const kWaits = R"(def waits(x: Future[int]) -> int:
+  r: int = wait(x)
+  return r
+)";
+
+// A task and the future that it waits for may not keep each other.
+TEST_P(Tasks, GoWithTheFutureThatTheyWaitFor) {
+  const auto functions = parse_functions(kWaits);
+  auto promise = make_ref<Future>();
+  const Ref<Future> first = fork(*functions[0], {IValue(promise)});
+  const Ref<Future> second = fork(*functions[0], {IValue(first)});
+  EXPECT_FALSE(second->wait_for(0.01));
+  promise = {};
+  second->wait();
+  ASSERT_TRUE(first->is_done());
+  try {
+    first->value();
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kRuntime);
+    EXPECT_NE(e.message().find("dropped before it was done"), std::string::npos) << e.message();
+  }
+  EXPECT_THROW(second->value(), Error);
+}
+
+TEST_P(Tasks, GoOnWhenTheFutureIsDone) {
+  const auto functions = parse_functions(kWaits);
+  auto promise = make_ref<Future>();
+  std::vector<Ref<Future>> waiting;
+  for (int i = 0; i < 20; ++i) waiting.push_back(fork(*functions[0], {IValue(promise)}));
+  EXPECT_FALSE(waiting.back()->wait_for(0.01));
+  promise->set_value(IValue(7));
+  promise = {};
+  for (const auto& f : waiting) {
+    f->wait();
+    EXPECT_EQ(f->value().to_int(), 7);
+  }
 }
 
 TEST_P(Tasks, WaitForWhatIsNoFuture) {

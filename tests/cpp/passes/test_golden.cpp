@@ -45,6 +45,7 @@ TEST_P(Golden, PassGivesTheExpectedGraph) {
   const std::string input = text.substr(0, at);
   std::istringstream passes(input.substr(header.size(), input.find('\n') - header.size()));
   const auto functions = parse_functions(input, {}, GetParam() + ".ir");
+  const auto home = make_ref<Definitions>(functions);
   for (std::string pass; passes >> pass;)
     for (const auto& f : functions) {
       run_pass(pass, f->graph());
@@ -55,14 +56,13 @@ TEST_P(Golden, PassGivesTheExpectedGraph) {
   // What is printed must read back to the same.
   std::string again;
   const auto reparsed = parse_functions(got);
+  const auto home_of_reparsed = make_ref<Definitions>(reparsed);
   for (const auto& f : reparsed) again += print(*f);
   EXPECT_EQ(again, got);
   if (std::getenv("PRONG_UPDATE_GOLDEN"))
     std::ofstream(path) << input << mark << got;
   else
     EXPECT_EQ(got, text.substr(at + mark.size())) << "run `make ir` to accept";
-  for (const auto& f : functions) f->clear();
-  for (const auto& f : reparsed) f->clear();
 }
 
 std::vector<std::string> names() {

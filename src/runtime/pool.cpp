@@ -46,8 +46,8 @@ int default_limit() {
 
 }  // namespace
 
-// Never deleted, since a waker may come late; but few ever end.
-struct Pool::Worker {
+// Held by its thread and by whoever is about to wake it.
+struct Pool::Worker : RefCounted {
   Parker* parker = nullptr;
   bool has_thread = false;
   bool is_napping = false;
@@ -119,23 +119,27 @@ Pool::Worker* Pool::pick_worker_to_wake(bool is_urgent) {
     Worker* worker = nappers_.back();  // counted as awake and searching already
     nappers_.pop_back();
     worker->is_napping = false;
+    worker->retain();
     return worker;
   }
   if (searching_ > 0 || awake_ >= allowed()) return nullptr;
   Worker* worker;
   if (sleepers_.empty()) {
     worker = new Worker;
+    worker->retain();  // for its thread
   } else {
     worker = sleepers_.back();
     sleepers_.pop_back();
   }
   ++awake_;
   ++searching_;
+  worker->retain();
   return worker;
 }
 
 void Pool::wake(Worker* worker) {
   if (!worker) return;
+  const auto held = Ref<Worker>::adopt(worker);
   if (worker->has_thread)
     worker->parker->unpark();
   else
@@ -161,7 +165,7 @@ void Pool::start_thread(Worker* worker) {
   --searching_;
   bool nobody_works = awake_ == 0;
   lock_.unlock();
-  delete worker;
+  worker->release();
   // With other workers awake things go on, only slower.
   PRONG_CHECK(!nobody_works, kRuntime,
               "cannot start a thread for forked tasks: the system refuses");
@@ -273,6 +277,7 @@ void Pool::work(Worker& worker) {
     if (!sleep(worker)) break;
   }
   lock_.unlock();
+  worker.release();
 }
 
 void Pool::stop_searching(Worker& worker) {

@@ -47,8 +47,7 @@ class Pool {
   int allowed() const;  // how many workers may be awake and not blocked
   void push(Ref<Task> task, bool is_first);
   void unlink(Task& task);
-  // Under the lock; the caller wakes it after unlocking.
-  Worker* pick_worker_to_wake(bool is_urgent);
+  Worker* pick_worker_to_wake(bool is_urgent);  // under the lock; then wake(it) outside of it
   void wake(Worker* worker);
   void start_thread(Worker* worker);
 

@@ -53,7 +53,12 @@ def main() -> int:
         if done.returncode:
             return done.returncode
 
-    environment = dict({"PRONG_STRESS": "10"}, **os.environ, GTEST_BRIEF="1", **options_of(options.sanitizer))
+    environment = {
+        "PRONG_STRESS": "10",
+        **os.environ,
+        "GTEST_BRIEF": "1",
+        **options_of(options.sanitizer),
+    }
     command = ["ctest", "--output-on-failure", "--no-tests=error", "--timeout", "600"]
     if options.only:
         command += ["-R", options.only]

@@ -4,6 +4,8 @@ import enum
 import functools
 import typing
 
+from prong._scripting import is_scripting  # noqa: F401 (found here by jit)
+
 
 class Handling(enum.Enum):
     """What scripts do with a function."""
@@ -47,11 +49,6 @@ def export(fn):
 def annotate(the_type, the_value):
     """``the_value``; in a script, of the type ``the_type``."""
     return the_value
-
-
-def is_scripting():
-    """True in a script, False in Python."""
-    return False
 
 
 def is_tracing():

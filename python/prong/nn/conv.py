@@ -29,6 +29,7 @@ class _ConvNd(Module):
         "kernel_size",
     ]
     _spatial = 0
+    _transposed = False
 
     def __init__(
         self,
@@ -70,15 +71,16 @@ class _ConvNd(Module):
         self.stride = _spread(stride, n)
         self.padding = padding if isinstance(padding, str) else _spread(padding, n)
         self.dilation = _spread(dilation, n)
-        self.transposed = False
+        self.transposed = self._transposed
         self.output_padding = (0,) * n
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._border()
+        channels = (out_channels, in_channels // groups)
+        if self._transposed:
+            channels = (in_channels, out_channels // groups)
         self.weight = Parameter(
-            prong.empty(
-                (out_channels, in_channels // groups, *self.kernel_size), device=device, dtype=dtype
-            )
+            prong.empty((*channels, *self.kernel_size), device=device, dtype=dtype)
         )
         if bias:
             self.bias = Parameter(prong.empty(out_channels, device=device, dtype=dtype))
@@ -114,6 +116,8 @@ class _ConvNd(Module):
             text += f", padding={self.padding}"
         if self.dilation != (1,) * n:
             text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * n:
+            text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"
         if self.bias is None:

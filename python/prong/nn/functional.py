@@ -5,8 +5,83 @@ import math
 import prong
 from prong import Tensor, _core
 
-# Every op whose definition says nn_functional; the registry is the one list.
-globals().update(_core.nn_functional_ops())
+from .function.activations import (
+    celu,
+    elu,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    mish,
+    relu,
+    relu6,
+    selu,
+    silu,
+    threshold,
+)
+from .function.attention import (
+    multi_head_attention_forward,
+)
+from .function.bags import (
+    embedding,
+    embedding_bag,
+)
+from .function.ctc import (
+    ctc_loss,
+)
+from .function.distances import (
+    bilinear,
+    cosine_similarity,
+    normalize,
+    pairwise_distance,
+)
+from .function.losses import (
+    cosine_embedding_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from .function.noise import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    rrelu,
+    rrelu_,
+)
+from .function.op_losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+from .function.shapes import (
+    channel_shuffle,
+    local_response_norm,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
+
+# Every op whose definition says nn_functional, where no Python function has its name.
+globals().update(
+    {name: op for name, op in _core.nn_functional_ops().items() if name not in globals()}
+)
 
 
 def __getattr__(name):
@@ -52,52 +127,6 @@ def _softmax_dim(ndim: int) -> int:
     return 1
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes elements with probability ``p`` and scales the rest by 1 / (1 - p) while training."""
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0.0:
-        return input
-    if p == 1.0:
-        return input.mul_(0.0) if inplace else input * 0.0
-    mask = prong.empty_like(input).bernoulli_(1.0 - p).div_(1.0 - p)
-    return input.mul_(mask) if inplace else input * mask
-
-
-def _channel_dropout(
-    input: Tensor, p: float, training: bool, inplace: bool, spatial: int
-) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not training or p == 0.0:
-        return input
-    kept = input.dim() - spatial
-    shape = list(input.shape[:kept]) + [1] * spatial
-    mask = prong.empty(shape, dtype=input.dtype).bernoulli_(1.0 - p).div_(1.0 - p)
-    return input.mul_(mask) if inplace else input * mask
-
-
-def dropout1d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zeroes whole channels of [.., C, L]."""
-    return _channel_dropout(input, p, training, inplace, 1)
-
-
-def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zeroes whole channels of [.., C, H, W]."""
-    return _channel_dropout(input, p, training, inplace, 2)
-
-
-def dropout3d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Zeroes whole channels of [.., C, D, H, W]."""
-    return _channel_dropout(input, p, training, inplace, 3)
-
-
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -129,41 +158,16 @@ def instance_norm(
         return prong.batch_norm(
             input, weight, bias, running_mean, running_var, False, momentum, eps, False
         )
-    return group_norm(input, input.size(1), weight, bias, eps)  # type: ignore[name-defined]  # noqa: F821 (from the registry)
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """Rows of ``weight`` at the indices ``input``."""
-    if max_norm is not None:
-        raise NotImplementedError("embedding: prong has no max_norm yet")
-    return prong.embedding(weight, input, -1 if padding_idx is None else padding_idx)
-
-
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """input / max(norm(input, p, dim), eps)."""
-    return input / input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Cosine of the angle between x1 and x2 along ``dim``."""
-    n1 = x1.norm(2.0, dim, keepdim=True).clamp_min(eps)
-    n2 = x2.norm(2.0, dim, keepdim=True).clamp_min(eps)
-    return ((x1 / n1) * (x2 / n2)).sum(dim)
-
-
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    """p-norm of x1 - x2 + eps along the last dimension."""
-    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+    if input.dim() < 2 or input[0, 0].numel() <= 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.size()}"
+        )
+    if running_mean is not None and running_var is not None:
+        with prong.no_grad():
+            each = input.reshape(input.size(0), input.size(1), -1)
+            running_mean.mul_(1 - momentum).add_(each.mean(-1).mean(0), alpha=momentum)
+            running_var.mul_(1 - momentum).add_(each.var(-1).mean(0), alpha=momentum)
+    return prong.group_norm(input, input.size(1), weight, bias, eps)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -221,44 +225,3 @@ def scaled_dot_product_attention(
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p, True, False)
     return weights @ value
-
-
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
-    """max(d(anchor, positive) - d(anchor, negative) + margin, 0)."""
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = prong.minimum(far, pairwise_distance(positive, negative, p, eps))
-    loss = (near - far + margin).clamp_min(0)
-    if reduction == "none":
-        return loss
-    return loss.mean() if reduction == "mean" else loss.sum()
-
-
-def _pixel_shape(shape: list[int], factor: int) -> list[int]:
-    return [shape[0], shape[1] // (factor * factor), factor, factor, shape[2], shape[3]]
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """[N, C r^2, H, W] to [N, C, H r, W r]."""
-    n, c, h, w = input.shape
-    r = upscale_factor
-    if c % (r * r) != 0:
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-            f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
-        )
-    return (
-        input.reshape(_pixel_shape([n, c, h, w], r))
-        .permute(0, 1, 4, 2, 5, 3)
-        .reshape(n, c // (r * r), h * r, w * r)
-    )

@@ -16,6 +16,7 @@ class ArchiveWriter:
     """Writes records under one folder named for the file."""
 
     def __init__(self, file, name: str):
+        self._file = file
         self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
         self._folder = name
 
@@ -24,7 +25,7 @@ class ArchiveWriter:
         data = memoryview(data).cast("B") if len(data) else memoryview(b"")
         info = zipfile.ZipInfo(f"{self._folder}/{name}", (1980, 1, 1, 0, 0, 0))
         info.file_size = data.nbytes
-        begin = self._zip.fp.tell() + _LOCAL_HEADER + len(info.filename.encode()) + 4
+        begin = self._file.tell() + _LOCAL_HEADER + len(info.filename.encode()) + 4
         if info.file_size * 1.05 > zipfile.ZIP64_LIMIT:
             begin += 20  # the long sizes, which zipfile puts before our own field
         gap = -begin % _ALIGNMENT
@@ -41,7 +42,7 @@ class ArchiveReader:
     """Reads records by name; every fault of the file is a RuntimeError with a reason."""
 
     def __init__(self, file, size: int):
-        self._size = size
+        self._file, self._size = file, size
         try:
             self._zip = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
@@ -85,9 +86,9 @@ class ArchiveReader:
         made = prong.empty(info.file_size, dtype=prong.uint8)
         begin = self.offset(name)
         view, done = memoryview(made.numpy()), 0
-        self._zip.fp.seek(begin)
+        self._file.seek(begin)
         while done < info.file_size:
-            count = self._zip.fp.readinto(view[done:])
+            count = self._file.readinto(view[done:])
             if not count:
                 raise _failed(f"record {info.filename!r} ends early")
             done += count
@@ -98,7 +99,7 @@ class ArchiveReader:
     def offset(self, name: str) -> int:
         """Where the record's bytes begin in the file."""
         info = self._record(name)
-        file = self._zip.fp
+        file = self._file
         file.seek(info.header_offset)
         header = file.read(_LOCAL_HEADER)
         if len(header) != _LOCAL_HEADER or header[:4] != b"PK\x03\x04":

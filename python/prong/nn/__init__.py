@@ -1,6 +1,6 @@
 """torch.nn: modules, parameters, functions, initialisers. Pure Python over prong's public names."""
 
-from . import functional, init, utils
+from . import functional, init
 from .activation import (
     CELU,
     ELU,
@@ -188,6 +188,8 @@ from .transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+
+from . import utils  # isort: skip  (it uses the modules)
 
 
 def __getattr__(name):

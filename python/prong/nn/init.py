@@ -1,18 +1,35 @@
 """Initialisers. They draw the same numbers as PyTorch's from the same generator state."""
 
+import functools
 import math
+import threading
 import warnings
+from contextlib import contextmanager
 
 import prong
 
+_of_thread = threading.local()
+
+
+@contextmanager
+def skipped():
+    """Within the block initialisers of this thread leave tensors as they are; for nn.utils.skip_init."""
+    before = getattr(_of_thread, "skipped", False)
+    _of_thread.skipped = True
+    try:
+        yield
+    finally:
+        _of_thread.skipped = before
+
 
 def _no_grad(fill):
+    @functools.wraps(fill)
     def wrapped(tensor, *args, **kwargs):
+        if getattr(_of_thread, "skipped", False):
+            return tensor
         with prong.no_grad():
             return fill(tensor, *args, **kwargs)
 
-    wrapped.__name__ = fill.__name__
-    wrapped.__doc__ = fill.__doc__
     return wrapped
 
 
@@ -180,6 +197,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     return normal_(tensor, 0.0, std, generator)
 
 
+@_no_grad
 def dirac_(tensor, groups=1):
     """A convolution weight that passes its input channels through."""
     if tensor.dim() not in (3, 4, 5):
@@ -188,11 +206,10 @@ def dirac_(tensor, groups=1):
         raise ValueError("dim 0 must be divisible by groups")
     out_per_group = tensor.size(0) // groups
     centre = tuple(n // 2 for n in tensor.shape[2:])
-    with prong.no_grad():
-        tensor.zero_()
-        for g in range(groups):
-            for d in range(min(out_per_group, tensor.size(1))):
-                tensor[(g * out_per_group + d, d, *centre)] = 1
+    tensor.zero_()
+    for g in range(groups):
+        for d in range(min(out_per_group, tensor.size(1))):
+            tensor[(g * out_per_group + d, d, *centre)] = 1
     return tensor
 
 
@@ -209,3 +226,46 @@ def orthogonal_(tensor, gain=1, generator=None):
     q = q * r.diagonal().sign()
     tensor.view_as(tensor).copy_((q.t() if rows < cols else q).reshape(tensor.shape))
     return tensor.mul_(gain)
+
+
+@_no_grad
+def sparse_(tensor, sparsity, std=0.01, generator=None):
+    """N(0, std^2), with the part ``sparsity`` of each column zero."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    tensor.normal_(0, std, generator=generator)
+    for column in range(columns):
+        chosen = prong.randperm(rows)[:zeros]
+        tensor[chosen, column] = 0
+    return tensor
+
+
+def _old_name(initialiser):
+    name = initialiser.__name__[:-1]
+
+    @functools.wraps(initialiser)
+    def wrapped(*args, **kwargs):
+        warnings.warn(
+            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return initialiser(*args, **kwargs)
+
+    wrapped.__name__ = name
+    return wrapped
+
+
+uniform = _old_name(uniform_)
+normal = _old_name(normal_)
+constant = _old_name(constant_)
+eye = _old_name(eye_)
+dirac = _old_name(dirac_)
+xavier_uniform = _old_name(xavier_uniform_)
+xavier_normal = _old_name(xavier_normal_)
+kaiming_uniform = _old_name(kaiming_uniform_)
+kaiming_normal = _old_name(kaiming_normal_)
+orthogonal = _old_name(orthogonal_)
+sparse = _old_name(sparse_)

@@ -6,11 +6,14 @@ import warnings
 
 import prong
 from prong import Tensor
+from prong._scripting import is_scripting
 
 from . import functional as F
 from . import init
 from .module import Module
+from .packed_rnn import run_packed
 from .parameter import Parameter
+from .utils.rnn import PackedSequence
 
 
 class RNNBase(Module):
@@ -198,6 +201,8 @@ class LSTM(RNNBase):
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        if not is_scripting() and isinstance(input, PackedSequence):
+            return run_packed(self, input, hx)
         self._check_input(input)
         is_batched = input.dim() == 3
         x = input
@@ -247,6 +252,8 @@ class GRU(RNNBase):
         super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        if not is_scripting() and isinstance(input, PackedSequence):
+            return run_packed(self, input, hx)
         self._check_input(input)
         is_batched = input.dim() == 3
         x = input
@@ -307,6 +314,8 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        if not is_scripting() and isinstance(input, PackedSequence):
+            return run_packed(self, input, hx)
         self._check_input(input)
         is_batched = input.dim() == 3
         x = input

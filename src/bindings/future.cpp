@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "bindings/module.h"
+#include "bindings/trace.h"
 #include "runtime/task.h"
 
 namespace nb = nanobind;
@@ -23,7 +24,11 @@ IValue boxed(nb::handle object) {
   return IValue(Ref<ObjectBase>(make_ref<PyObjectBox>(object.ptr())));
 }
 
-nb::object value_of(const PyFuture& f) { return nb::steal(to_python(f.future->value())); }
+nb::object value_of(const PyFuture& f) {
+  nb::object value = nb::steal(to_python(f.future->value()));
+  if (context()[ContextWord::kInterceptor]) traced_wait(f.future, value);
+  return value;
+}
 
 // Blocks without the GIL. A future whose task nobody started is run here.
 void block_until_done(const PyFuture& f) {
@@ -166,6 +171,10 @@ PyFuture fork(nb::args given, nb::kwargs kwargs) {
               "': fork() needs something that can be called");
   Owned rest(checked(PyTuple_GetSlice(given.ptr(), 1, PyTuple_GET_SIZE(given.ptr()))));
   PyFuture out{make_ref<Future>(), true};
+  if (is_tracing()) {  // here and now, into the graph
+    out.future->set_value(boxed(traced_fork(out.future, f, rest.get(), kwargs)));
+    return out;
+  }
   auto task =
       make_ref<PythonCall>(f, rest.get(), kwargs.size() ? kwargs.ptr() : nullptr, out.future);
   out.future->set_producer(*task);

@@ -35,4 +35,5 @@ NB_MODULE(_core, m) {
   bind_script(m);
   bind_script_classes(m);
   bind_script_archive(m);
+  bind_script_trace(m);
 }

@@ -8,6 +8,7 @@
 
 #include "bindings/constants.h"
 #include "bindings/op_function.h"
+#include "bindings/trace.h"
 #include "compile/pipeline.h"
 #include "exec/run.h"
 #include "graph/builder.h"
@@ -291,7 +292,7 @@ nb::object run_function(Function& f, std::vector<IValue> args) {
   IValue result;
   {
     WithoutGil released;
-    result = exec::run(f, std::move(args));
+    result = is_tracing() ? traced_call(f, std::move(args)) : exec::run(f, std::move(args));
   }
   return nb::steal(to_python(std::move(result)));
 }

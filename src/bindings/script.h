@@ -30,6 +30,7 @@ void bind_script(nanobind::module_& m);  // script.cpp: functions and what they 
 void bind_script_types(nanobind::module_& m);    // script_types.cpp
 void bind_script_classes(nanobind::module_& m);  // script_classes.cpp
 void bind_script_archive(nanobind::module_& m);  // script_archive.cpp
+void bind_script_trace(nanobind::module_& m);    // script_trace.cpp
 
 // What python/prong/jit/resolve.py says of a name: a tuple whose first item is its kind; None: no
 // such name.

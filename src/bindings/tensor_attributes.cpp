@@ -3,6 +3,7 @@
 #include "bindings/convert.h"
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
+#include "bindings/trace.h"
 #include "eager/dispatch.h"
 
 namespace prong::python {
@@ -10,6 +11,7 @@ namespace prong::python {
 namespace {
 
 PyObject* get_shape(PyObject* self, void*) {
+  note_read("shape");
   return guarded([&] { return new_size(impl_of(self)->sizes); });
 }
 PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(impl_of(self)->dtype)); }

@@ -6,6 +6,7 @@
 #include "bindings/op_result.h"
 #include "bindings/tensor_data.h"
 #include "bindings/tensor_type.h"
+#include "bindings/trace.h"
 #include "eager/dispatch.h"
 #include "tensor/format.h"
 
@@ -49,6 +50,7 @@ PyObject* size_or_stride(PyObject* self, PyObject* args, PyObject* kwargs, const
   return PyLong_FromLongLong(all[static_cast<size_t>(at)]);
 }
 PyObject* method_size(PyObject* self, PyObject* args, PyObject* kwargs) {
+  note_read("size");
   return guarded([&] { return size_or_stride(self, args, kwargs, impl_of(self)->sizes, true); });
 }
 PyObject* method_stride(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -58,6 +60,7 @@ PyObject* method_dim(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(impl_of(self)->sizes.size());
 }
 PyObject* method_numel(PyObject* self, PyObject*) {
+  note_read("numel");
   return PyLong_FromLongLong(impl_of(self)->numel);
 }
 PyObject* method_element_size(PyObject* self, PyObject*) {
@@ -97,12 +100,15 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs)
 // ── data ──
 
 PyObject* method_item(PyObject* self, PyObject*) {
+  note_read("item");
   return guarded([&] { return to_number(tensor_of(self)); });
 }
 PyObject* method_tolist(PyObject* self, PyObject*) {
+  note_read("tolist");
   return guarded([&] { return to_list(tensor_of(self)); });
 }
 PyObject* method_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
+  note_read("numpy");
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"force", nullptr};
     int force = 0;

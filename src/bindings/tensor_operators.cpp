@@ -2,6 +2,7 @@
 #include "bindings/convert.h"
 #include "bindings/op_function.h"
 #include "bindings/tensor_type.h"
+#include "bindings/trace.h"
 
 namespace prong::python {
 
@@ -116,6 +117,7 @@ PyObject* slot_compare(PyObject* a, PyObject* b, int op) {
 }
 
 int slot_bool(PyObject* self) {
+  note_read("bool");
   return guarded([&]() -> int {
     const Tensor t = tensor_of(self);
     PRONG_CHECK(t.numel() != 0, kRuntime, "Boolean value of Tensor with no values is ambiguous");
@@ -134,9 +136,11 @@ Tensor one_element(PyObject* self) {
 }
 
 PyObject* slot_float(PyObject* self) {
+  note_read("float");
   return guarded([&] { return PyFloat_FromDouble(one_element(self).item_double()); });
 }
 PyObject* slot_int(PyObject* self) {
+  note_read("int");
   return guarded([&]() -> PyObject* {
     const Tensor t = one_element(self);
     if (is_floating(t.dtype())) return PyLong_FromDouble(t.item_double());
@@ -144,6 +148,7 @@ PyObject* slot_int(PyObject* self) {
   });
 }
 PyObject* slot_index(PyObject* self) {
+  note_read("index");
   return guarded([&]() -> PyObject* {
     const Tensor t = tensor_of(self);
     PRONG_CHECK(t.numel() == 1 && !is_floating(t.dtype()), kType,

@@ -4,6 +4,8 @@ import enum
 import functools
 import typing
 
+import prong
+from prong import _core
 from prong._scripting import is_scripting  # noqa: F401 (found here by jit)
 
 
@@ -51,9 +53,7 @@ def annotate(the_type, the_value):
     return the_value
 
 
-def is_tracing():
-    """False: there is no tracing of Python calls yet."""
-    return False
+is_tracing = _core.is_tracing
 
 
 def isinstance_(obj, target_type):
@@ -98,5 +98,12 @@ class _Strict:
 
 
 def script_if_tracing(fn):
-    """``fn``: it is compiled only while tracing, which there is none of yet."""
-    return fn
+    """``fn``, compiled while a call is traced, so that its control flow is kept."""
+
+    @functools.wraps(fn)
+    def called(*args, **kwargs):
+        if not is_tracing():
+            return fn(*args, **kwargs)
+        return prong.jit.script(fn)(*args, **kwargs)
+
+    return called

@@ -3,6 +3,8 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
+from prong import Tensor
+
 from .module import Module
 from .parameter import Parameter
 
@@ -12,6 +14,13 @@ def _position(index, length):
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
     return index + length if index < 0 else index
+
+
+def _check_times(times):
+    if not isinstance(times, int):
+        raise TypeError(f"unsupported operand type(s) for *: Sequential and {type(times)}")
+    if times <= 0:
+        raise ValueError(f"Non-positive multiplication factor {times} for Sequential")
 
 
 class Sequential(Module):
@@ -62,6 +71,19 @@ class Sequential(Module):
 
     def __iadd__(self, other):
         return self.extend(other)
+
+    def __mul__(self, times):
+        _check_times(times)
+        return Sequential(*(list(self) * times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times):
+        _check_times(times)
+        modules = list(self)
+        for _ in range(times - 1):
+            self.extend(modules)
+        return self
 
     def pop(self, index):
         module = self[index]
@@ -241,12 +263,7 @@ class ParameterList(Module):
         return getattr(self, str(_position(index, len(self))))
 
     def __setitem__(self, index, value):
-        from_tensor = (
-            value
-            if isinstance(value, Parameter) or not hasattr(value, "requires_grad")
-            else Parameter(value)
-        )
-        setattr(self, str(_position(index, len(self))), from_tensor)
+        setattr(self, str(_position(index, len(self))), _as_parameter(value))
 
     def __len__(self):
         return self._size
@@ -263,7 +280,7 @@ class ParameterList(Module):
         return self
 
     def extend(self, values):
-        if not isinstance(values, Iterable):
+        if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(
                 f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
             )
@@ -272,13 +289,10 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self):
-        lines = []
-        for i, p in enumerate(self):
-            kind = "Parameter" if isinstance(p, Parameter) else type(p).__name__
-            lines.append(
-                f"({i}): {kind} containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
-            )
-        return "\n".join(lines)
+        return "\n".join(_described(i, p, lambda t: t.dtype) for i, p in enumerate(self))
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterList should not be called.")
 
 
 class ParameterDict(Module):
@@ -290,24 +304,28 @@ class ParameterDict(Module):
         if parameters is not None:
             self.update(parameters)
 
+    def _attribute(self, key):
+        if not isinstance(key, str):
+            raise TypeError(
+                "Index given to ParameterDict cannot be used as a key as it is not a string "
+                f"(type is '{type(key).__name__}'). Open an issue on github if you need non-string keys."
+            )
+        return key
+
     def __getitem__(self, key):
+        attribute = self._attribute(key)
         if key not in self._keys:
-            raise KeyError(key)
-        return getattr(self, key)
+            raise AttributeError(f"'ParameterDict' object has no attribute '{key}'")
+        return getattr(self, attribute)
 
     def __setitem__(self, key, value):
+        attribute = self._attribute(key)
         self._keys[key] = None
-        setattr(
-            self,
-            key,
-            value
-            if isinstance(value, Parameter) or not hasattr(value, "requires_grad")
-            else Parameter(value),
-        )
+        setattr(self, attribute, _as_parameter(value))
 
     def __delitem__(self, key):
         del self._keys[key]
-        delattr(self, key)
+        delattr(self, self._attribute(key))
 
     def __len__(self):
         return len(self._keys)
@@ -315,18 +333,97 @@ class ParameterDict(Module):
     def __iter__(self):
         return iter(self._keys)
 
+    def __reversed__(self):
+        return reversed(list(self._keys))
+
     def __contains__(self, key):
         return key in self._keys
+
+    def __or__(self, other):
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other):
+        made = ParameterDict(other)
+        made.update(self)
+        return made
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def copy(self):
+        """Another dict with the same parameters."""
+        return ParameterDict(OrderedDict((k, self[k]) for k in self._keys))
+
+    def setdefault(self, key, default=None):
+        """The value of a key, set to ``default`` if it is not there."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self):
+        """Takes all away."""
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key):
+        """Takes a value out."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self):
+        """Takes the last key and value out."""
+        key = next(reversed(list(self._keys)))
+        return key, self.pop(key)
+
+    def get(self, key, default=None):
+        """The value of a key, or ``default``."""
+        return self[key] if key in self else default
+
+    def fromkeys(self, keys, default=None):
+        """A new dict with these keys."""
+        return ParameterDict((k, default) for k in keys)
 
     def keys(self):
         return self._keys.keys()
 
     def items(self):
-        return [(k, self[k]) for k in self._keys]
+        return ((k, self[k]) for k in self._keys)
 
     def values(self):
-        return [self[k] for k in self._keys]
+        return (self[k] for k in self._keys)
 
     def update(self, parameters):
-        for key, value in parameters.items() if hasattr(parameters, "items") else parameters:
+        """Sets the keys and values of a mapping or of pairs."""
+        if not isinstance(parameters, Iterable):
+            raise TypeError(
+                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(parameters).__name__}"
+            )
+        pairs = parameters
+        if isinstance(parameters, (OrderedDict, ParameterDict)):
+            pairs = parameters.items()
+        elif isinstance(parameters, Mapping):
+            pairs = sorted(parameters.items())  # as PyTorch does, unlike ModuleDict
+        for key, value in pairs:
             self[key] = value
+
+    def extra_repr(self):
+        return "\n".join(_described(k, v, lambda t: t.type()) for k, v in self.items())
+
+
+def _as_parameter(value):
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+def _described(key, value, dtype):
+    if not isinstance(value, Tensor):
+        return f"  ({key}): Object of type: {type(value).__name__}"
+    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    size = "x".join(map(str, value.shape))
+    return f"  ({key}): {kind} containing: [{dtype(value)} of size {size}]"

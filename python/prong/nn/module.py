@@ -435,8 +435,21 @@ class Module:
     def cpu(self):
         return self
 
+    def to_empty(self, *, device, recurse=True):
+        """New memory for all parameters and buffers, with whatever it holds."""
+        return self._apply(lambda t: prong.empty_like(t, device=device), recurse)
+
     def cuda(self, device=None):
         return self.to("cuda")
+
+    def xpu(self, device=None):
+        return self.to("xpu")
+
+    def ipu(self, device=None):
+        return self.to("ipu")
+
+    def mtia(self, device=None):
+        return self.to("mtia")
 
     def share_memory(self):
         raise NotImplementedError("prong has no shared-memory tensors yet")

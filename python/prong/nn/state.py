@@ -169,3 +169,18 @@ def text_of_modules(module):
     if len(extra_lines) == 1 and not child_lines:
         return f"{name}({extra_lines[0]})"
     return f"{name}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Takes a prefix (of a wrapper such as DataParallel) away from the names, in place."""
+    for key in list(state_dict):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    if metadata is None:
+        return
+    for key in list(metadata):
+        if key == prefix.rstrip("."):
+            metadata[""] = metadata.pop(key)
+        elif key.startswith(prefix):
+            metadata[key[len(prefix) :]] = metadata.pop(key)

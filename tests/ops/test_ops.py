@@ -205,7 +205,7 @@ def test_not_contiguous_inputs(op, sample):
         got = run(op, strided_args, strided_kwargs)
     except RuntimeError as error:
         if op["base_name"].startswith("view") and "view" in str(error):
-            pytest.skip("a view of this memory does not exist")
+            return  # said as it should: a view of this memory does not exist
         raise
     assert_same(got, want)
 
@@ -352,8 +352,9 @@ def call_torch(torch, call, op, args, kwargs):
 def test_agrees_with_pytorch(op, sample):
     torch = pytest.importorskip("torch")
     call = torch_function(torch, op)
-    if call is None:
-        pytest.skip("PyTorch has no function of that name")
+    if call is None:  # what indexing and autograd are made of in Prong
+        assert op["base_name"] in ("index", "slice", "alias")
+        return
     args, kwargs = call_of(op, sample)
 
     want = call_torch(torch, call, op, args, kwargs)

@@ -42,6 +42,14 @@ set_target_properties(prong_openblas PROPERTIES
   INTERFACE_INCLUDE_DIRECTORIES "${PRONG_BLAS_INCLUDE}"
   INTERFACE_COMPILE_DEFINITIONS "BLAS_SYMBOL_PREFIX=scipy_")
 
+# Eigen's FFT, headers only: used by src/ops/fft only.
+prong_ask_python(PRONG_EIGEN_INCLUDE "cmeel-eigen" "
+from importlib.metadata import distribution
+d = distribution('cmeel-eigen')
+print(next(f for f in d.files if f.match('unsupported/Eigen/FFT')).locate().resolve().parents[2])")
+add_library(prong_eigen INTERFACE IMPORTED)
+target_include_directories(prong_eigen SYSTEM INTERFACE "${PRONG_EIGEN_INCLUDE}")
+
 # LLVM: used by src/codegen only.
 if(PRONG_LLVM)
   prong_ask_python(LLVM_DIR "mlc-llvm-static" "

@@ -96,20 +96,28 @@ globals().update(
 _install_methods()
 _watch_process()
 
+from prong.functional import (  # noqa: E402  (over the ops, which are there from here on)
+    broadcast_shapes,
+    broadcast_tensors,
+)
+
 # Loaded when first used, so that `import prong` stays quick.
 _SUBMODULES = frozenset(
     {
         "autograd",
         "backends",
         "cuda",
+        "fft",
         "futures",
         "jit",
+        "linalg",
         "nn",
         "optim",
         "profiler",
         "random",
         "return_types",
         "serialization",
+        "special",
         "testing",
         "types",
         "utils",

@@ -24,7 +24,8 @@ enum class ErrorKind {
   kFileNotFound,    // FileNotFoundError
   kOs,              // OSError
   kImport,          // ImportError
-  kBuffer,          // BufferError
+    kBuffer,          // BufferError
+  kLinAlg,          // torch.linalg.LinAlgError, a RuntimeError: a singular matrix, no convergence
   kUnsupported,  // a limit of a front end (script, capture); RuntimeError in Python, message ends
                  // with its id
   kInternal,     // a bug in Prong; RuntimeError in Python, message asks to report it

@@ -34,11 +34,18 @@ PyObject* dtype_itemsize(PyObject* self, void*) {
 PyObject* dtype_is_floating(PyObject* self, void*) {
   return PyBool_FromLong(is_floating(value_of(self)));
 }
-PyObject* dtype_is_complex(PyObject*, void*) { Py_RETURN_FALSE; }
+PyObject* dtype_is_complex(PyObject* self, void*) {
+  return PyBool_FromLong(is_complex(value_of(self)));
+}
 PyObject* dtype_is_signed(PyObject* self, void*) {
   return PyBool_FromLong(is_signed(value_of(self)));
 }
-PyObject* dtype_to_real(PyObject* self, PyObject*) { return Py_NewRef(self); }
+PyObject* dtype_to_real(PyObject* self, PyObject*) {
+  return Py_NewRef(dtypes[static_cast<int>(real_dtype(value_of(self)))]);
+}
+PyObject* dtype_to_complex(PyObject* self, PyObject*) {
+  return Py_NewRef(dtypes[static_cast<int>(complex_dtype(value_of(self)))]);
+}
 
 PyGetSetDef dtype_getset[] = {
     {"__module__", dtype_module, nullptr, nullptr, nullptr},
@@ -49,6 +56,7 @@ PyGetSetDef dtype_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
                                {"to_real", dtype_to_real, METH_NOARGS, nullptr},
+                               {"to_complex", dtype_to_complex, METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 PyType_Slot dtype_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
                              {Py_tp_getset, dtype_getset},
@@ -309,6 +317,8 @@ bool dtype_from(PyObject* object, DType* out) {
     *out = DType::kFloat64;
   else if (object == reinterpret_cast<PyObject*>(&PyLong_Type))
     *out = DType::kInt64;
+  else if (object == reinterpret_cast<PyObject*>(&PyComplex_Type))
+    *out = DType::kComplex128;
   else if (object == reinterpret_cast<PyObject*>(&PyBool_Type))
     *out = DType::kBool;
   else
@@ -366,8 +376,9 @@ void init_constants(PyObject* module) {
     checked(PyModule_AddObjectRef(module, name.c_str(), dtypes[i]));
   }
   constexpr std::pair<const char*, DType> kAliases[] = {
-      {"half", DType::kFloat16}, {"float", DType::kFloat32}, {"double", DType::kFloat64},
-      {"short", DType::kInt16},  {"int", DType::kInt32},     {"long", DType::kInt64}};
+      {"half", DType::kFloat16},     {"float", DType::kFloat32},     {"double", DType::kFloat64},
+      {"short", DType::kInt16},      {"int", DType::kInt32},         {"long", DType::kInt64},
+      {"cfloat", DType::kComplex64}, {"cdouble", DType::kComplex128}};
   for (const auto& [name, dtype] : kAliases)
     checked(PyModule_AddObjectRef(module, name, dtype_object(dtype)));
 

@@ -34,7 +34,12 @@ bool numpy_to_ivalue(PyObject* object, IValue* out) {
     *out = IValue(static_cast<int64_t>(x));
     return true;
   }
-  if (std::strncmp(name, "complex", 7) == 0) return false;
+  if (std::strncmp(name, "complex", 7) == 0) {
+    const Py_complex z = PyComplex_AsCComplex(object);
+    if (PyErr_Occurred()) throw PythonError();
+    *out = IValue(Complex128(z.real, z.imag));
+    return true;
+  }
   const double x = PyFloat_AsDouble(object);
   if (x == -1 && PyErr_Occurred()) throw PythonError();
   *out = IValue(x);
@@ -46,7 +51,9 @@ bool tensor_to_number(PyObject* object, IValue* out) {
   if (!is_tensor(object)) return false;
   const Tensor t = tensor_of(object);
   if (t.numel() != 1 || t.rank() != 0) return false;
-  if (t.dtype() == DType::kBool)
+  if (is_complex(t.dtype()))
+    *out = IValue(t.item_complex());
+  else if (t.dtype() == DType::kBool)
     *out = IValue(t.item_int() != 0);
   else if (is_floating(t.dtype()))
     *out = IValue(t.item_double());
@@ -69,7 +76,7 @@ bool int_to_ivalue(PyObject* object, IValue* out) {
   if (PyFloat_Check(object) || PyUnicode_Check(object)) return false;
   IValue number;
   if (is_tensor(object)) {
-    if (is_floating(tensor_of(object).dtype()) || tensor_of(object).dtype() == DType::kBool)
+    if (is_inexact(tensor_of(object).dtype()) || tensor_of(object).dtype() == DType::kBool)
       return false;
     return tensor_to_number(object, out);
   }
@@ -95,7 +102,8 @@ bool float_to_ivalue(PyObject* object, IValue* out) {
     return true;
   }
   IValue number;
-  if (PyBool_Check(object) || !number_to_ivalue(object, &number)) return false;
+  if (PyBool_Check(object) || !number_to_ivalue(object, &number) || number.is_complex())
+    return false;
   *out = IValue(number.to_double());
   return true;
 }
@@ -242,6 +250,11 @@ bool number_to_ivalue(PyObject* object, IValue* out) {
     *out = IValue(object == Py_True);
     return true;
   }
+  if (PyComplex_Check(object)) {
+    const Py_complex z = PyComplex_AsCComplex(object);
+    *out = IValue(Complex128(z.real, z.imag));
+    return true;
+  }
   return int_to_ivalue(object, out) || tensor_to_number(object, out) ||
          numpy_to_ivalue(object, out);
 }
@@ -339,7 +352,8 @@ IValue infer_ivalue(PyObject* object) {
   IValue value;
   if (object == Py_None) return value;
   if (is_tensor(object)) return IValue(tensor_of(object));
-  if (PyBool_Check(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object)) {
+  if (PyBool_Check(object) || PyFloat_CheckExact(object) || PyLong_CheckExact(object) ||
+      PyComplex_CheckExact(object)) {
     number_to_ivalue(object, &value);
     return value;
   }
@@ -395,6 +409,8 @@ PyObject* to_python(const IValue& value) {
     return checked(PyLong_FromLongLong(value.to_int()));
   case IValue::Tag::kFloat:
     return checked(PyFloat_FromDouble(value.to_double()));
+  case IValue::Tag::kComplex:
+    return checked(PyComplex_FromDoubles(value.to_complex().real(), value.to_complex().imag()));
   case IValue::Tag::kDType:
     return Py_NewRef(dtype_object(value.to_dtype()));
   case IValue::Tag::kTensor:

@@ -9,7 +9,7 @@ namespace prong::python {
 namespace {
 
 constexpr int32_t kCpu = 1;
-enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
+enum TypeCode : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
 
 struct DlTensor {
   void* data;
@@ -50,6 +50,7 @@ void fill_in(DlTensor* out, Exported* held) {
   out->code = d == DType::kBool       ? kBool
               : d == DType::kUInt8    ? kUInt
               : d == DType::kBFloat16 ? kBfloat
+              : is_complex(d)         ? kComplex
               : is_floating(d)        ? kFloat
                                       : kInt;
   out->bits = static_cast<uint8_t>(8 * t.item_bytes());
@@ -91,6 +92,8 @@ DType dtype_from(const DlTensor& t) {
     if (t.code == kFloat && bits == 16) return DType::kFloat16;
     if (t.code == kFloat && bits == 32) return DType::kFloat32;
     if (t.code == kFloat && bits == 64) return DType::kFloat64;
+    if (t.code == kComplex && bits == 64) return DType::kComplex64;
+    if (t.code == kComplex && bits == 128) return DType::kComplex128;
   }
   throw_error(ErrorKind::kType,
               cat("from_dlpack: prong has no dtype for code ", t.code, " with ", bits, " bits"));

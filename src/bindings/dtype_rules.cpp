@@ -28,9 +28,10 @@ void add_operand(ResultType& type, nb::handle object) {
     throw_error(ErrorKind::kType,
                 cat("result_type(): expected a Tensor or a number, not ", type_name(object.ptr())));
   else
-    type.add(number.is_float()  ? default_dtype()
-             : number.is_bool() ? DType::kBool
-                                : DType::kInt64,
+    type.add(number.is_complex() ? complex_dtype(default_dtype())
+             : number.is_float() ? default_dtype()
+             : number.is_bool()  ? DType::kBool
+                                 : DType::kInt64,
              0, true);
 }
 

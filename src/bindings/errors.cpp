@@ -11,6 +11,7 @@ namespace prong::python {
 namespace {
 std::atomic<bool> finalizing{false};
 PyObject* out_of_memory_error = nullptr;
+PyObject* linear_algebra_error = nullptr;
 
 std::string text_of(PyObject* value) {
   std::string text = Py_TYPE(value)->tp_name;
@@ -100,6 +101,8 @@ PyObject* exception_type(ErrorKind kind) {
     return PyExc_ImportError;
   case ErrorKind::kBuffer:
     return PyExc_BufferError;
+  case ErrorKind::kLinAlg:
+    return linear_algebra_error;
   case ErrorKind::kRuntime:
   case ErrorKind::kUnsupported:
   case ErrorKind::kInternal:
@@ -144,6 +147,9 @@ void init_errors(PyObject* module) {
   Owned bases(PyTuple_Pack(2, PyExc_RuntimeError, PyExc_MemoryError));
   out_of_memory_error = checked(PyErr_NewException("prong.OutOfMemoryError", bases.get(), nullptr));
   checked(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
+  linear_algebra_error =
+      checked(PyErr_NewException("prong.linalg.LinAlgError", PyExc_RuntimeError, nullptr));
+  checked(PyModule_AddObjectRef(module, "LinAlgError", linear_algebra_error));
   nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
     try {
       std::rethrow_exception(error);

@@ -38,6 +38,10 @@ const char* format_of(DType dtype) {
     return "f";
   case DType::kFloat64:
     return "d";
+  case DType::kComplex64:
+    return "Zf";
+  case DType::kComplex128:
+    return "Zd";
   case DType::kBFloat16:
     break;
   }
@@ -107,6 +111,8 @@ DType dtype_from_format(const Py_buffer& view) {
       "given numpy array has byte order different from the native byte order. Conversion between "
       "byte orders is currently not supported.");
   const size_t n = static_cast<size_t>(view.itemsize);
+  if (std::strcmp(f, "Zf") == 0) return DType::kComplex64;
+  if (std::strcmp(f, "Zd") == 0) return DType::kComplex128;
   if (f[0] && !f[1]) {
     switch (*f) {
     case '?':

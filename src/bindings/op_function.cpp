@@ -232,10 +232,30 @@ void add_property(OpGroup& group, const char* name) {
 
 struct Places {
   PyObject *functions, *nn_functional;  // dicts
+  PyObject* modules;                    // a dict of dicts: prong.linalg, prong.fft, prong.special
   PyObject *prong, *nn;                 // names of modules
 };
 
+// linalg_inv is prong.linalg.inv.
+void add_to_module(OpGroup& group, std::string_view name, const Places& places) {
+  for (const std::string_view module : {"linalg_", "fft_", "special_"}) {
+    if (name.substr(0, module.size()) != module) continue;
+    const std::string text(module.substr(0, module.size() - 1));
+    PyObject* members = PyDict_GetItemString(places.modules, text.c_str());
+    if (!members) {
+      Owned made(checked(PyDict_New()));
+      checked(PyDict_SetItemString(places.modules, text.c_str(), made.get()));
+      members = PyDict_GetItemString(places.modules, text.c_str());
+    }
+    Owned where(checked(PyUnicode_FromString(cat("prong.", text).c_str())));
+    Owned function(make_function(group, function_type, where.get()));
+    checked(PyDict_SetItemString(members, std::string(name.substr(module.size())).c_str(),
+                                 function.get()));
+  }
+}
+
 void add_spellings(OpGroup& group, const char* name, const Places& places) {
+  add_to_module(group, name, places);
   Spelling where;
   where.function = where.method = false;
   for (const Signature& s : group.signatures) {
@@ -324,7 +344,8 @@ void init_op_functions(PyObject* module) {
   method_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&method_spec)));
   checked(PyModule_AddType(module, function_type));
   checked(PyModule_AddType(module, method_type));
-  Owned functions(checked(PyDict_New())), nn_functional(checked(PyDict_New()));
+  Owned functions(checked(PyDict_New())), nn_functional(checked(PyDict_New())),
+      modules(checked(PyDict_New()));
   Owned prong(checked(PyUnicode_InternFromString("prong")));
   Owned nn(checked(PyUnicode_InternFromString("prong.nn.functional")));
   for (const auto& op : registry().all()) {
@@ -335,7 +356,7 @@ void init_op_functions(PyObject* module) {
     }
     group->signatures.push_back(prepare(*op));
   }
-  const Places places{functions.get(), nn_functional.get(), prong.get(), nn.get()};
+  const Places places{functions.get(), nn_functional.get(), modules.get(), prong.get(), nn.get()};
   for (const auto& [name, group] : groups()) {
     add_spellings(*group, group->name.c_str(), places);
     for (const Signature& s : group->signatures)
@@ -345,6 +366,7 @@ void init_op_functions(PyObject* module) {
   PyType_Modified(tensor_type);
   checked(PyModule_AddObjectRef(module, "functions", functions.get()));
   checked(PyModule_AddObjectRef(module, "nn_functional", nn_functional.get()));
+  checked(PyModule_AddObjectRef(module, "op_modules", modules.get()));
 }
 
 }  // namespace prong::python

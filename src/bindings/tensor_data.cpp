@@ -9,6 +9,7 @@
 #include "bindings/convert.h"
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
+#include "tensor/convert.h"
 
 namespace prong::python {
 
@@ -52,6 +53,7 @@ class Survey {
   DType dtype() const {
     std::optional<DType> all = given_;
     const auto join = [&](DType d) { all = all ? promote(*all, d) : d; };
+    if (has_complex_) join(complex_dtype(default_dtype()));
     if (has_float_) join(default_dtype());
     if (has_int_) join(DType::kInt64);
     if (has_bool_) join(DType::kBool);
@@ -84,12 +86,11 @@ class Survey {
     if (!is_sequence(data)) {
       IValue number;
       if (!number_to_ivalue(data, &number)) {
-        if (PyComplex_Check(data))
-          throw_error(ErrorKind::kNotImplemented, "prong has no complex tensors yet");
         throw_error(ErrorKind::kType,
                     depth == 0 ? cat("Could not infer dtype of ", type_name(data))
                                : cat("new(): invalid data type '", type_name(data), "'"));
       }
+      has_complex_ |= number.is_complex();
       has_float_ |= number.is_float();
       has_int_ |= number.is_int();
       has_bool_ |= number.is_bool();
@@ -110,7 +111,7 @@ class Survey {
     }
   }
 
-  bool has_float_ = false, has_int_ = false, has_bool_ = false;
+  bool has_complex_ = false, has_float_ = false, has_int_ = false, has_bool_ = false;
   std::optional<DType> given_;
 };
 
@@ -123,7 +124,9 @@ T element(PyObject* item, DType dtype) {
   if (!number_to_ivalue(item, &number))
     throw_error(ErrorKind::kType,
                 cat("cannot store '", type_name(item), "' in a tensor of dtype ", dtype));
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (is_complex_type<T>) {
+    return T(number.to_complex());
+  } else if constexpr (std::is_same_v<T, bool>) {
     return number.is_float() ? number.to_double() != 0 : number.to_int() != 0;
   } else if constexpr (std::is_integral_v<T>) {
     if (number.is_float()) return static_cast<T>(static_cast<int64_t>(number.to_double()));
@@ -174,12 +177,14 @@ class Filler {
 };
 
 PyObject* number_at(const char* at, DType dtype) {
-  return visit(dtype, [&](auto tag) -> PyObject* {
+  return visit_any(dtype, [&](auto tag) -> PyObject* {
     using T = typename decltype(tag)::type;
     T x;
     std::memcpy(static_cast<void*>(&x), at, sizeof(T));
     if constexpr (std::is_same_v<T, bool>)
       return PyBool_FromLong(x);
+    else if constexpr (is_complex_type<T>)
+      return PyComplex_FromDoubles(x.real(), x.imag());
     else if constexpr (std::is_integral_v<T>)
       return PyLong_FromLongLong(x);
     else if constexpr (std::is_same_v<T, double>)
@@ -318,7 +323,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   survey.look(data);
   const DType chosen = dtype.value_or(survey.dtype());
   Tensor t = Tensor::empty(survey.shape, chosen);
-  visit(chosen, [&](auto tag) {
+  visit_any(chosen, [&](auto tag) {
     using T = typename decltype(tag)::type;
     Filler<T>(static_cast<T*>(t.raw()), survey.shape, chosen).fill(data, 0);
   });

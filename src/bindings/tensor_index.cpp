@@ -129,12 +129,12 @@ class Indexing {
   }
 
   void apply_tensor(const Tensor& t) {
-    if (t.rank() == 0 && !is_floating(t.dtype())) {
+    if (t.rank() == 0 && !is_inexact(t.dtype())) {
       if (!is_mask(t)) return set(select(result_, dim_, t.item_int()));
       set(run_named("unsqueeze", result_, dim_));
       return record(bool_tensor(t.item_int() != 0, 1), 1);
     }
-    PRONG_CHECK(!is_floating(t.dtype()), kIndex,
+    PRONG_CHECK(!is_inexact(t.dtype()), kIndex,
                 "tensors used as indices must be long, int, byte or bool tensors");
     record(t, is_mask(t) ? t.rank() : 1);
   }

@@ -125,6 +125,13 @@ PyObject* method_dlpack_capsule(PyObject* self, PyObject* versioned) {
   return guarded([&] { return to_dlpack(tensor_of(self), PyObject_IsTrue(versioned) == 1); });
 }
 
+PyObject* method_complex(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    const Complex128 z = tensor_of(self).item_complex();
+    return PyComplex_FromDoubles(z.real(), z.imag());
+  });
+}
+
 // ── conversions ──
 
 // The op of x.to(dtype), whatever else it takes; null before it is written.
@@ -308,6 +315,7 @@ PyMethodDef methods[] = {
     {"tolist", method_tolist, METH_NOARGS, "Numbers in nested lists."},
     {"numpy", with_keywords(method_numpy), METH_VARARGS | METH_KEYWORDS,
      "An array over the same memory."},
+    {"__complex__", method_complex, METH_NOARGS, nullptr},
     {"_dlpack_capsule", method_dlpack_capsule, METH_O, nullptr},
     {"to", with_keywords(method_to), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"bool", with_keywords(method_as<DType::kBool>), METH_VARARGS | METH_KEYWORDS, nullptr},
@@ -320,6 +328,9 @@ PyMethodDef methods[] = {
     {"bfloat16", with_keywords(method_as<DType::kBFloat16>), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"float", with_keywords(method_as<DType::kFloat32>), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"double", with_keywords(method_as<DType::kFloat64>), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"cfloat", with_keywords(method_as<DType::kComplex64>), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"cdouble", with_keywords(method_as<DType::kComplex128>), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
     {"type_as", method_type_as, METH_O, nullptr},
     {"cpu", with_keywords(method_cpu), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"requires_grad_", fast(method_requires_grad_), METH_FASTCALL, nullptr},

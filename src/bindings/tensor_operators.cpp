@@ -123,6 +123,7 @@ int slot_bool(PyObject* self) {
     PRONG_CHECK(t.numel() != 0, kRuntime, "Boolean value of Tensor with no values is ambiguous");
     PRONG_CHECK(t.numel() == 1, kRuntime,
                 "Boolean value of Tensor with more than one value is ambiguous");
+    if (is_complex(t.dtype())) return t.item_complex() != Complex128(0);
     return is_floating(t.dtype()) ? t.item_double() != 0 : t.item_int() != 0;
   });
 }
@@ -143,7 +144,7 @@ PyObject* slot_int(PyObject* self) {
   note_read("int");
   return guarded([&]() -> PyObject* {
     const Tensor t = one_element(self);
-    if (is_floating(t.dtype())) return PyLong_FromDouble(t.item_double());
+    if (is_inexact(t.dtype())) return PyLong_FromDouble(t.item_double());
     return PyLong_FromLongLong(t.item_int());
   });
 }
@@ -151,7 +152,7 @@ PyObject* slot_index(PyObject* self) {
   note_read("index");
   return guarded([&]() -> PyObject* {
     const Tensor t = tensor_of(self);
-    PRONG_CHECK(t.numel() == 1 && !is_floating(t.dtype()), kType,
+    PRONG_CHECK(t.numel() == 1 && !is_inexact(t.dtype()), kType,
                 "only integer tensors of a single element can be converted to an index");
     return PyLong_FromLongLong(t.item_int());
   });

@@ -218,6 +218,7 @@ std::vector<Scalar> FusedRegion::build(std::span<const IValue> inputs) const {
     std::vector<IValue> args;
     for (const Value* in : n->inputs()) args.push_back(elements.at(in).abstract);
     const PointwiseCall call = op.pointwise()->plan(op, args);
+    if (is_complex(call.common)) return {};
     if (op.pointwise()->checks_data(call)) return {};  // may raise by its data
     std::vector<Scalar> operands;
     for (const int8_t a : call.variant->inputs)

@@ -20,7 +20,7 @@ bool wants_grad(const IValue& v) {
 void remember(IValue& result, const OpDef& op) {
   if (result.is_tensor()) {
     TensorImpl* t = result.tensor_impl();
-    if (!is_floating(t->dtype)) return;
+    if (!is_inexact(t->dtype)) return;
     t->requires_grad = true;
     t->autograd = make_ref<History>(op);
   } else if (result.is_tuple() || result.is_list()) {
@@ -56,6 +56,7 @@ IValue run_plain(const OpDef& op, std::span<const IValue> args) {
   if (is_grad_enabled() && op.is_differentiable())
     for (const IValue& arg : args) tracked |= wants_grad(arg);
   if (tracked && op.mutated_argument() >= 0) check_inplace(op, args);
+  check_complex(op, args);
   IValue result = op.kernel()(op, args);
   if (tracked && (op.mutated_argument() >= 0 || !is_argument(result, args))) [[unlikely]]
     remember(result, op);

@@ -15,7 +15,7 @@ Traceback::~Traceback() {
 namespace {
 
 using Name = std::pair<ErrorKind, std::string_view>;
-constexpr std::array<Name, 17> kNames = {{{ErrorKind::kRuntime, "RuntimeError"},
+constexpr std::array<Name, 18> kNames = {{{ErrorKind::kRuntime, "RuntimeError"},
                                           {ErrorKind::kType, "TypeError"},
                                           {ErrorKind::kValue, "ValueError"},
                                           {ErrorKind::kIndex, "IndexError"},
@@ -30,6 +30,7 @@ constexpr std::array<Name, 17> kNames = {{{ErrorKind::kRuntime, "RuntimeError"},
                                           {ErrorKind::kOs, "OSError"},
                                           {ErrorKind::kImport, "ImportError"},
                                           {ErrorKind::kBuffer, "BufferError"},
+                                          {ErrorKind::kLinAlg, "LinAlgError"},
                                           {ErrorKind::kUnsupported, "RuntimeError"},
                                           {ErrorKind::kInternal, "RuntimeError"}}};
 

@@ -55,6 +55,7 @@ TypePtr type_of_constant(const IValue& value) {
     return class_type_of(value.object());
   case IValue::Tag::kDict:
   case IValue::Tag::kFuture:
+  case IValue::Tag::kComplex:
     break;
   }
   throw_error(ErrorKind::kValue, cat("a ", name_of(value.tag()), " cannot be a constant"));

@@ -12,11 +12,13 @@
 
 namespace prong {
 
-// A Python number: int, float or bool, as given.
+// A Python number: int, float, bool or complex, as given.
 struct Number {
   IValue value;
   bool is_int() const { return value.is_int() || value.is_bool(); }
   bool is_bool() const { return value.is_bool(); }
+  bool is_complex() const { return value.is_complex(); }
+  Complex128 as_complex() const { return value.to_complex(); }
   double as_double() const { return value.to_double(); }
   int64_t as_int() const {
     return value.is_float() ? static_cast<int64_t>(value.to_double()) : value.to_int();
@@ -43,6 +45,10 @@ struct Unbox<int64_t> {
 template <>
 struct Unbox<double> {
   static double from(const IValue& v) { return v.to_double(); }
+};
+template <>
+struct Unbox<Complex128> {
+  static Complex128 from(const IValue& v) { return v.to_complex(); }
 };
 template <>
 struct Unbox<bool> {
@@ -99,6 +105,7 @@ inline IValue box(Number n) { return n.value; }
 inline IValue box(int64_t x) { return IValue(x); }
 inline IValue box(bool x) { return IValue(x); }
 inline IValue box(double x) { return IValue(x); }
+inline IValue box(Complex128 x) { return IValue(x); }
 inline IValue box(DType x) { return IValue(x); }
 inline IValue box(std::string x) { return IValue(std::move(x)); }
 inline IValue box(const std::vector<Tensor>& ts) { return IValue(ts); }

@@ -56,11 +56,13 @@ struct Sample {
 
 // Where Python finds the op.
 struct Spelling {
-  bool function = true;                   // prong.name
-  bool method = true;                     // Tensor.name
-  bool nn_functional = false;             // prong.nn.functional.name
-  bool inplace = false;                   // Tensor.name_ and prong.name_ , derived
-  bool property = false;                  // Tensor.name without a call (T, mT, ...)
+  bool function = true;        // prong.name
+  bool method = true;          // Tensor.name
+  bool nn_functional = false;  // prong.nn.functional.name
+  bool inplace = false;        // Tensor.name_ and prong.name_ , derived
+  bool property = false;       // Tensor.name without a call (T, mT, ...)
+  // Ops called linalg_x, fft_x and special_x are prong.linalg.x and so on as well, whatever is said
+  // here.
   std::vector<std::string> aliases = {};  // other public names of the same op: "clip" for clamp
 };
 
@@ -88,6 +90,11 @@ class OpDef {
   OpDef& conditional(
       F body,
       const PointwiseOptions& options);  // the first parameter is a bool, whatever the others are
+  // The same for complex numbers, of the body given last: over std::complex<float> and <double>,
+  // and may give a bool or
+  // the real type. Without it the op refuses complex tensors.
+  template <bool kConditional = false, class F>
+  OpDef& complex(F body);
   OpDef& inputs(std::initializer_list<int>
                     arguments);  // of the body given last, where they aren't the first ones
   template <class Types, class F>
@@ -103,6 +110,8 @@ class OpDef {
   OpDef& mutates(int argument);         // writes that argument in place and returns it
   OpDef& view_of(int argument);  // result shares its storage (may return the argument itself)
   OpDef& random();               // draws from the generator
+  OpDef& takes_complex();  // its kernel knows complex tensors; views, copies, factories and host
+                           // ops do anyway
   OpDef& samples(std::vector<Sample> s);
   OpDef& reference(
       std::string numpy_expression);  // over the argument names, `np` and the outputs' numpy arrays
@@ -123,6 +132,7 @@ class OpDef {
   int mutated_argument() const { return mutates_; }  // -1: none
   int viewed_argument() const { return view_of_; }
   bool is_random() const { return random_; }
+  bool takes_complex() const { return takes_complex_; }
   bool is_differentiable() const { return not_differentiable_.empty(); }
   const std::string& dynamic_shape_reason() const { return dynamic_shape_; }
   const std::string& no_grad_reason() const { return no_grad_; }
@@ -145,7 +155,7 @@ class OpDef {
   CostFn cost_ = nullptr;
   PointwiseDef* pointwise_ = nullptr;
   int mutates_ = -1, view_of_ = -1;
-  bool random_ = false;
+  bool random_ = false, takes_complex_ = false;
   std::string dynamic_shape_, no_grad_, no_vmap_, not_differentiable_, reference_;
   std::vector<Sample> samples_;
   const OpDef* inplace_of_ = nullptr;
@@ -169,6 +179,16 @@ class Registry {
   std::vector<std::unique_ptr<OpDef>> ops_;
   std::shared_ptr<Index> index_;
 };
+
+// Refuses complex tensors where the op has no arithmetic for them: "sort" not implemented for
+// 'ComplexFloat'.
+[[noreturn]] void throw_complex(const OpDef& op, DType dtype);
+inline void check_complex(const OpDef& op, std::span<const IValue> args) {
+  if (op.takes_complex()) return;
+  for (const IValue& v : args)
+    if (v.is_tensor() && is_complex(v.tensor_impl()->dtype)) [[unlikely]]
+      throw_complex(op, v.tensor_impl()->dtype);
+}
 
 const Registry& registry();
 void register_all_ops(Registry& r);  // defs/all.cpp: one line a family

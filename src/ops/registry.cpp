@@ -15,6 +15,8 @@ OpDef& OpDef::doc(std::string text) {
   return *this;
 }
 OpDef& OpDef::family(Family f) {
+  takes_complex_ |= f == Family::kPointwise || f == Family::kView || f == Family::kFactory ||
+                    f == Family::kCopy || f == Family::kHost;
   family_ = f;
   return *this;
 }
@@ -60,6 +62,10 @@ OpDef& OpDef::view_of(int argument) {
 }
 OpDef& OpDef::random() {
   random_ = true;
+  return *this;
+}
+OpDef& OpDef::takes_complex() {
+  takes_complex_ = true;
   return *this;
 }
 OpDef& OpDef::samples(std::vector<Sample> s) {
@@ -122,12 +128,20 @@ const Registry& registry() {
 
 // ── boxing ──
 
+void throw_complex(const OpDef& op, DType dtype) {
+  throw_error(ErrorKind::kNotImplemented,
+              cat('"', op.base_name(), "\" not implemented for '", scalar_type_name(dtype), "'"));
+}
+
 TensorMeta meta_from(const IValue& v) {
   if (v.is_meta()) return v.meta();
   if (v.is_tensor()) return v.to_tensor().meta();
   TensorMeta m;
   m.is_wrapped_number = true;
-  m.dtype = v.is_bool() ? DType::kBool : v.is_int() ? DType::kInt64 : default_dtype();
+  m.dtype = v.is_complex() ? complex_dtype(default_dtype())
+            : v.is_bool()  ? DType::kBool
+            : v.is_int()   ? DType::kInt64
+                           : default_dtype();
   return m;
 }
 
@@ -135,6 +149,7 @@ Tensor tensor_from(const IValue& v) {
   if (v.is_tensor()) return v.to_tensor();
   if (v.is_bool()) return Tensor::wrapped(v.to_bool());
   if (v.is_int()) return Tensor::wrapped(v.to_int());
+  if (v.is_complex()) return Tensor::wrapped(v.to_complex());
   return Tensor::wrapped(v.to_double());
 }
 
@@ -153,6 +168,7 @@ std::vector<std::optional<Tensor>> optional_tensors_from(const IValue& list) {
 
 IValue call_op(const OpDef& op, std::span<const IValue> given) {
   const auto& arguments = op.schema().arguments;
+  check_complex(op, given);
   if (given.size() == arguments.size()) return op.kernel()(op, given);
   std::vector<IValue> args(given.begin(), given.end());
   for (size_t i = given.size(); i < arguments.size(); ++i) {

@@ -61,8 +61,8 @@ RowFn row_converter(DType dst, DType src) {
       using T = typename decltype(tag)::type;
       return &convert_row<T, T>;
     });
-  return visit(dst, [&](auto d) {
-    return visit(src, [](auto s) -> RowFn {
+  return visit_any(dst, [&](auto d) {
+    return visit_any(src, [](auto s) -> RowFn {
       using D = typename decltype(d)::type;
       using S = typename decltype(s)::type;
       if constexpr (std::is_same_v<D, S>)

@@ -112,22 +112,24 @@ void copy_dense(char* dst, const char* src, int64_t bytes) {
   });
 }
 
-// The element as the low bytes of a word.
-uint64_t element_bits(DType dtype, auto value) {
-  return visit(dtype, [&](auto tag) {
+// The element as the low bytes of two words.
+Element16 element_bits(DType dtype, auto value) {
+  return visit_any(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T x = convert<T>(value);
-    uint64_t bits = 0;
+    Element16 bits;
     std::memcpy(&bits, &x, sizeof x);
     return bits;
   });
 }
 
-void fill_bits(const Tensor& dst, uint64_t bits) {
+void fill_bits(const Tensor& dst, Element16 bits) {
   if (dst.numel() == 0) return;
   visit_width(dst.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T value = static_cast<T>(bits);
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+
     T* data = static_cast<T*>(dst.raw());
     if (dst.is_contiguous()) {
       parallel_for(0, dst.numel(), kCopyGrain,
@@ -192,5 +194,6 @@ void copy_into(const Tensor& dst, const Tensor& given) {
 
 void fill(const Tensor& dst, double value) { fill_bits(dst, element_bits(dst.dtype(), value)); }
 void fill(const Tensor& dst, int64_t value) { fill_bits(dst, element_bits(dst.dtype(), value)); }
+void fill(const Tensor& dst, Complex128 value) { fill_bits(dst, element_bits(dst.dtype(), value)); }
 
 }  // namespace prong

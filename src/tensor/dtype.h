@@ -24,8 +24,13 @@ enum class DType : uint8_t {
   kBFloat16 = 7,
   kFloat32 = 8,
   kFloat64 = 9,
+  kComplex64 = 10,  // two float32
+  kComplex128 = 11,
 };
-inline constexpr int kNumDTypes = 10;
+inline constexpr int kNumDTypes = 12;
+
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
 
 struct Half {
   uint16_t bits = 0;
@@ -51,11 +56,22 @@ std::string_view name_of(DType dtype);  // "float32"
 std::optional<DType>
 dtype_from_name(std::string_view name);  // also the aliases: "float", "long", "half", ...
 
-inline bool is_floating(DType d) { return d >= DType::kFloat16; }
+inline bool is_floating(DType d) { return d >= DType::kFloat16 && d <= DType::kFloat64; }
+inline bool is_complex(DType d) { return d >= DType::kComplex64; }
+inline bool is_inexact(DType d) {
+  return d >= DType::kFloat16;
+}  // floating or complex: what has gradients
 inline bool is_integral(DType d) {
   return d >= DType::kUInt8 && d <= DType::kInt64;
 }  // without bool
 inline bool is_signed(DType d) { return d != DType::kBool && d != DType::kUInt8; }
+
+// The dtype of the real and imaginary part (itself unless complex), and the complex dtype with
+// parts that hold `d`.
+DType real_dtype(DType d);
+DType complex_dtype(DType d);
+std::string_view
+scalar_type_name(DType dtype);  // PyTorch's names of element types in messages: "Float", "Long"
 
 // PyTorch's lattice: promote(uint8, int8) is int16, promote(float16, bfloat16) is float32, ...
 DType promote(DType a, DType b);
@@ -87,6 +103,8 @@ struct DTypeOf;
     static constexpr DType value = DType::name; \
   };
 PRONG_FORALL_DTYPES(PRONG_DTYPE_OF)
+PRONG_DTYPE_OF(Complex64, kComplex64)
+PRONG_DTYPE_OF(Complex128, kComplex128)
 #undef PRONG_DTYPE_OF
 
 template <class T>
@@ -94,8 +112,12 @@ struct TypeTag {
   using type = T;
 };
 
+[[noreturn]] void
+throw_complex(DType dtype);  // kNotImplemented: not implemented for 'ComplexFloat'
+
 // Calls f(TypeTag<T>{}) with the C++ type of `dtype`: visit(d, [&](auto tag) { using T =
-// decltype(tag)::type; ... }).
+// decltype(tag)::type; ... }). Of the real dtypes only (bool, integers, floats): a complex one is
+// refused.
 template <class F>
 decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
@@ -104,11 +126,35 @@ decltype(auto) visit(DType dtype, F&& f) {
     return f(TypeTag<T>{});
     PRONG_FORALL_DTYPES(PRONG_VISIT)
 #undef PRONG_VISIT
+  default:
+    throw_complex(dtype);
   }
-  __builtin_unreachable();
 }
 
-// Moves elements whatever they are: calls f with the unsigned integer type of the element's width.
+// Of the complex dtypes only.
+template <class F>
+decltype(auto) visit_complex(DType dtype, F&& f) {
+  if (dtype == DType::kComplex64) return f(TypeTag<Complex64>{});
+  return f(TypeTag<Complex128>{});
+}
+
+// Of all dtypes.
+template <class F>
+decltype(auto) visit_any(DType dtype, F&& f) {
+  if (is_complex(dtype)) return visit_complex(dtype, f);
+  return visit(dtype, f);
+}
+
+// An element of 16 bytes, where only its bits matter.
+struct Element16 {
+  uint64_t low = 0, high = 0;
+  Element16() = default;
+  explicit Element16(uint64_t bits) : low(bits) {}
+  friend bool operator==(const Element16&, const Element16&) = default;
+};
+
+// Moves elements whatever they are: calls f with a type of the element's width (an unsigned integer
+// or Element16).
 template <class F>
 decltype(auto) visit_width(DType dtype, F&& f) {
   switch (size_of(dtype)) {
@@ -118,8 +164,10 @@ decltype(auto) visit_width(DType dtype, F&& f) {
     return f(TypeTag<uint16_t>{});
   case 4:
     return f(TypeTag<uint32_t>{});
-  default:
+  case 8:
     return f(TypeTag<uint64_t>{});
+  default:
+    return f(TypeTag<Element16>{});
   }
 }
 

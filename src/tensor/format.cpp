@@ -22,7 +22,8 @@ class Elements {
   Elements(const Tensor& t, bool summarize, int edge) : t_(t), summarize_(summarize), edge_(edge) {
     walk(0, 0);
   }
-  std::vector<double> numbers;    // of a floating tensor
+  std::vector<double> numbers;    // of a floating tensor, and the real parts of a complex one
+  std::vector<double> imaginary;  // of a complex one
   std::vector<int64_t> integers;  // of any other
 
  private:
@@ -36,6 +37,12 @@ class Elements {
     }
   }
   void take(int64_t offset) {
+    if (is_complex(t_.dtype()))
+      return visit_complex(t_.dtype(), [&](auto tag) {
+        const auto z = static_cast<const typename decltype(tag)::type*>(t_.raw())[offset];
+        numbers.push_back(static_cast<double>(z.real()));
+        imaginary.push_back(static_cast<double>(z.imag()));
+      });
     visit(t_.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T x = static_cast<const T*>(t_.raw())[offset];
@@ -109,6 +116,20 @@ Texts write_integers(const std::vector<int64_t>& integers, bool as_bool) {
   return out;
 }
 
+// Both parts in their own form: "1.+2.j".
+Texts write_complex(const Elements& elements, const PrintOptions& options) {
+  Texts real = write_numbers(elements.numbers, options);
+  const Texts imaginary = write_numbers(elements.imaginary, options);
+  for (size_t i = 0; i < real.items.size(); ++i) {
+    std::string& text = real.items[i];
+    pad_left(text, real.width);
+    const std::string& part = imaginary.items[i];
+    text += cat(part[0] == '-' || part[0] == '+' ? "" : "+", part, "j");
+  }
+  real.width += imaginary.width + 1;
+  return real;
+}
+
 class Layout {
  public:
   Layout(const Tensor& t, bool summarize, const PrintOptions& options, const Texts& texts)
@@ -180,7 +201,10 @@ std::string write_elements(const Tensor& t, int indent, const PrintOptions& opti
   Texts texts = is_floating(t.dtype())
                     ? write_numbers(elements.numbers, options)
                     : write_integers(elements.integers, t.dtype() == DType::kBool);
-  for (std::string& text : texts.items) pad_left(text, texts.width);
+  if (is_complex(t.dtype()))
+    texts = write_complex(elements, options);
+  else
+    for (std::string& text : texts.items) pad_left(text, texts.width);
   std::string out;
   Layout(t, summarize, options, texts).write(out, 0, indent);
   return out;
@@ -225,7 +249,9 @@ std::string format_tensor(const Tensor& t, std::string_view prefix,
   out += write_elements(t, indent, options);
 
   std::vector<std::string> all;
-  const bool empty = t.numel() == 0, is_default = t.dtype() == default_dtype();
+  const bool empty = t.numel() == 0,
+             is_default = t.dtype() == default_dtype() ||
+                          (!empty && t.dtype() == complex_dtype(default_dtype()));
   if ((empty && t.rank() != 1) || (!empty && options.edgeitems == 0))
     all.push_back("size=" + tuple_text(t.sizes()));
   // Elements tell int64 and bool from the rest; an empty tensor has none.

@@ -42,6 +42,9 @@ std::vector<Tensor> IValue::to_tensors() const {
 }
 
 void IValue::throw_tag(Tag expected) const {
+  if (tag_ == Tag::kComplex &&
+      (expected == Tag::kInt || expected == Tag::kFloat || expected == Tag::kBool))
+    throw_error(ErrorKind::kRuntime, "value cannot be converted to type double without overflow");
   throw_internal(__FILE__, __LINE__, "value tag",
                  cat("expected ", name_of(expected), " but got ", name_of(tag_)));
 }
@@ -74,6 +77,8 @@ std::string_view name_of(IValue::Tag tag) {
     return "object";
   case IValue::Tag::kMeta:
     return "abstract Tensor";
+  case IValue::Tag::kComplex:
+    return "complex";
   }
   return "?";
 }
@@ -164,6 +169,8 @@ bool equal(const IValue& a, const IValue& b) {
   }
   case Tag::kMeta:
     return a.meta() == b.meta();
+  case Tag::kComplex:
+    return a.to_complex() == b.to_complex();
   default:
     return a.identity() == b.identity();
   }
@@ -191,6 +198,9 @@ size_t hash_of(const IValue& v) {
     for (const IValue& item : v.items()) h = mix(h, hash_of(item));
     return h;
   }
+  case Tag::kComplex:
+    return mix(std::hash<double>()(v.to_complex().real()),
+               std::hash<double>()(v.to_complex().imag()));
   case Tag::kList:
   case Tag::kDict:
     throw_error(ErrorKind::kType, cat("unhashable type: '", name_of(v.tag()), "'"));
@@ -289,6 +299,11 @@ std::string repr(const IValue& v) {
     return "<Future>";
   case Tag::kObject:
     return v.object()->describe();
+  case Tag::kComplex: {
+    const Complex128 z = v.to_complex();
+    return cat("(", format_double(z.real()), std::signbit(z.imag()) ? "" : "+",
+               format_double(z.imag()), "j)");
+  }
   case Tag::kMeta:
     return cat("<Tensor ", v.meta().dtype, " ", v.meta().sizes, ">");
   }

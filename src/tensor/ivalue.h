@@ -24,6 +24,11 @@ struct StringBox final : RefCounted {
 struct ListBox;
 struct TupleBox;
 struct DictBox;
+struct ComplexBox final : RefCounted {
+  explicit ComplexBox(Complex128 z) : value(z) {}
+  Complex128 value;
+};
+
 struct MetaBox final : RefCounted {  // an abstract tensor, in shape rules and in recording
   explicit MetaBox(TensorMeta m) : meta(std::move(m)) {}
   TensorMeta meta;
@@ -49,7 +54,8 @@ class IValue {
     kDict,
     kFuture,
     kObject,
-    kMeta  // counted
+    kMeta,
+    kComplex  // counted
   };
 
   IValue() = default;
@@ -70,6 +76,7 @@ class IValue {
   IValue(Ref<Future> f);
   IValue(Ref<ObjectBase> o) : IValue(std::move(o), Tag::kObject) {}
   IValue(TensorMeta m) : IValue(make_ref<MetaBox>(std::move(m)), Tag::kMeta) {}
+  IValue(Complex128 z) : IValue(make_ref<ComplexBox>(z), Tag::kComplex) {}
   IValue(DimsView dims);                       // list of ints
   IValue(const std::vector<Tensor>& tensors);  // list of tensors
   static IValue tuple(std::vector<IValue> items);
@@ -102,6 +109,9 @@ class IValue {
   bool is_bool() const { return tag_ == Tag::kBool; }
   bool is_float() const { return tag_ == Tag::kFloat; }
   bool is_number() const { return is_int() || is_float() || is_bool(); }
+  bool is_complex() const {
+    return tag_ == Tag::kComplex;
+  }  // a Python complex; not among is_number()
   bool is_dtype() const { return tag_ == Tag::kDType; }
   bool is_string() const { return tag_ == Tag::kString; }
   bool is_list() const { return tag_ == Tag::kList; }
@@ -125,6 +135,10 @@ class IValue {
   double to_double() const {  // any number
     if (tag_ == Tag::kFloat) return u_.d;
     return static_cast<double>(to_int());
+  }
+  Complex128 to_complex() const {  // any number, complex ones too
+    if (tag_ == Tag::kComplex) return static_cast<ComplexBox*>(u_.p)->value;
+    return to_double();
   }
   DType to_dtype() const {
     check(Tag::kDType);

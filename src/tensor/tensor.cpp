@@ -111,6 +111,7 @@ Tensor Tensor::view_of(Ref<Storage> storage, int64_t offset, DimsView sizes, Dim
 Tensor Tensor::wrapped(double value) { return wrapped_number(value); }
 Tensor Tensor::wrapped(int64_t value) { return wrapped_number(value); }
 Tensor Tensor::wrapped(bool value) { return wrapped_number(value); }
+Tensor Tensor::wrapped(Complex128 value) { return wrapped_number(value); }
 
 int64_t Tensor::size(int64_t dim) const {
   PRONG_CHECK(rank() > 0, kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
@@ -144,6 +145,12 @@ Tensor Tensor::clone() const {
 double Tensor::item_double() const {
   PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
               " elements cannot be converted to Scalar");
+  if (is_complex(dtype())) {
+    const Complex128 z = item_complex();
+    PRONG_CHECK(z.imag() == 0, kRuntime,
+                "value cannot be converted to type double without overflow");
+    return z.real();
+  }
   return visit(dtype(), [&](auto tag) {
     return static_cast<double>(*static_cast<const typename decltype(tag)::type*>(raw()));
   });
@@ -152,8 +159,18 @@ double Tensor::item_double() const {
 int64_t Tensor::item_int() const {
   PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
               " elements cannot be converted to Scalar");
+  if (is_complex(dtype())) return static_cast<int64_t>(item_double());
   return visit(dtype(), [&](auto tag) {
     return static_cast<int64_t>(*static_cast<const typename decltype(tag)::type*>(raw()));
+  });
+}
+
+Complex128 Tensor::item_complex() const {
+  PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
+              " elements cannot be converted to Scalar");
+  if (!is_complex(dtype())) return item_double();
+  return visit_complex(dtype(), [&](auto tag) {
+    return Complex128(*static_cast<const typename decltype(tag)::type*>(raw()));
   });
 }
 
@@ -196,10 +213,19 @@ Tensor broadcast_to(const Tensor& t, DimsView sizes) {
   return Tensor::view_of(t.storage(), t.offset(), sizes, strides, t.dtype());
 }
 
+Tensor part_of(const Tensor& t, int64_t which) {
+  Dims strides = t.strides();
+  for (int64_t& s : strides) s *= 2;
+  return Tensor::view_of(t.storage(), 2 * t.offset() + which, t.sizes(), strides,
+                         real_dtype(t.dtype()));
+}
+
 void ResultType::add(DType dtype, int64_t rank, bool is_wrapped_number) {
   std::optional<DType>& slot = rank > 0 ? dim_ : is_wrapped_number ? wrapped_ : zero_dim_;
   // A Python float says "some floating type": the default one, whatever its 64 bits.
   if (is_wrapped_number && rank == 0 && is_floating(dtype)) dtype = default_dtype();
+  if (is_wrapped_number && rank == 0 && is_complex(dtype)) dtype = complex_dtype(default_dtype());
+
   slot = slot ? promote(*slot, dtype) : dtype;
 }
 
@@ -208,8 +234,9 @@ DType ResultType::get() const {
   const auto combine = [](std::optional<DType> high,
                           std::optional<DType> low) -> std::optional<DType> {
     if (!high || !low) return high ? high : low;
-    if (is_floating(*high)) return high;
-    if (*high == DType::kBool || is_floating(*low)) return promote(*high, *low);
+    if (is_complex(*high)) return high;
+    if (is_floating(*high)) return is_complex(*low) ? complex_dtype(*high) : *high;
+    if (*high == DType::kBool || is_inexact(*low)) return promote(*high, *low);
     return high;
   };
   const std::optional<DType> result = combine(dim_, combine(zero_dim_, wrapped_));

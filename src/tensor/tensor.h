@@ -61,6 +61,7 @@ class Tensor {
   static Tensor wrapped(double value);
   static Tensor wrapped(int64_t value);
   static Tensor wrapped(bool value);
+  static Tensor wrapped(Complex128 value);
 
   bool defined() const { return static_cast<bool>(impl_); }
   explicit operator bool() const { return defined(); }
@@ -105,6 +106,7 @@ class Tensor {
   // Element as a number; the tensor must have exactly one (kRuntime with PyTorch's text otherwise).
   double item_double() const;
   int64_t item_int() const;
+  Complex128 item_complex() const;
 
  private:
   Ref<TensorImpl> impl_;
@@ -115,6 +117,7 @@ class Tensor {
 void copy_into(const Tensor& dst, const Tensor& src);
 void fill(const Tensor& dst, double value);
 void fill(const Tensor& dst, int64_t value);
+void fill(const Tensor& dst, Complex128 value);  // the real part, where dst is real
 
 // dim in [-rank, rank) made non-negative; kIndex: "Dimension out of range (expected to be in range
 // of [-2, 1], but got 3)".
@@ -136,6 +139,9 @@ class ResultType {
  private:
   std::optional<DType> dim_, zero_dim_, wrapped_;
 };
+
+// The real (0) or imaginary (1) parts of a complex tensor, as a view.
+Tensor part_of(const Tensor& t, int64_t which);
 
 // PyTorch's text: "tensor([1., 2.])", with print options in tensor/format.h.
 std::string to_string(const Tensor& t);

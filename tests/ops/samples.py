@@ -19,6 +19,8 @@ DTYPES = {
         "bfloat16",
         "float32",
         "float64",
+        "complex64",
+        "complex128",
     )
 }
 
@@ -54,6 +56,9 @@ class Maker:
             )
         if dtype is prong.bool:
             return self._tensor(self._random.rand(*sizes) < 0.5, dtype)
+        if dtype.is_complex:
+            parts = self._random.standard_normal(sizes), self._random.standard_normal(sizes)
+            return self._tensor(parts[0] + 1j * parts[1], dtype)
         if not dtype.is_floating_point:
             return self._tensor(
                 self._random.randint(0 if dtype is prong.uint8 else -5, 6, sizes), dtype

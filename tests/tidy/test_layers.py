@@ -9,6 +9,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 # Third parties, each with the one place that may include it.
 DOORS = {
     r"(cblas|openblas|lapack)": "src/ops/blas/",
+    r"(unsupported/)?Eigen/": "src/ops/fft/",
     r"llvm(-c)?/": "src/codegen/llvm_headers.h",
     r"(Python\.h|internal/pycore|cpython/)": ("src/bindings/", "src/capture/"),
     r"nanobind/": ("src/bindings/", "src/capture/"),

@@ -8,14 +8,18 @@ namespace prong {
 #define PRONG_FORALL_FAMILIES(_) \
   _(activation)                  \
   _(compare)                     \
+  _(complex)                     \
   _(conv)                        \
   _(copy)                        \
   _(count)                       \
   _(create)                      \
   _(einsum)                      \
   _(extreme)                     \
+  _(fft)                         \
   _(index)                       \
   _(join)                        \
+  _(linalg_solve)                \
+  _(linalg_spectrum)             \
   _(loss)                        \
   _(matmul)                      \
   _(norm)                        \

@@ -1,5 +1,7 @@
 // Comparisons, logic, bits: ops that answer with bools or move bits.
 #include "ops/kernels/pointwise.h"
+#include <cmath>
+
 #include "ops/scalar_math.h"
 
 namespace prong {
@@ -15,9 +17,9 @@ OpDef& add_op(Registry& r, std::string_view schema) {
 }
 
 template <class T, class F>
-void comparison(Registry& r, const char* name, const char* sign, std::vector<std::string> aliases,
-                F body) {
-  add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
+OpDef& comparison(Registry& r, const char* name, const char* sign, std::vector<std::string> aliases,
+                  F body) {
+  return add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
       .doc(cat("input ", sign, " other, as bools."))
       .pointwise<T>(body)
       .where({.inplace = true, .aliases = std::move(aliases)})
@@ -26,8 +28,12 @@ void comparison(Registry& r, const char* name, const char* sign, std::vector<std
 }
 
 void register_comparisons(Registry& r) {
-  comparison<AllTypes>(r, "eq", "==", {}, [](auto x, auto y) { return x == y; });
-  comparison<AllTypes>(r, "ne", "!=", {"not_equal"}, [](auto x, auto y) { return x != y; });
+  comparison<AllTypes>(r, "eq", "==", {}, [](auto x, auto y) {
+    return x == y;
+  }).complex([](auto x, auto y) { return x == y; });
+  comparison<AllTypes>(r, "ne", "!=", {"not_equal"}, [](auto x, auto y) {
+    return x != y;
+  }).complex([](auto x, auto y) { return x != y; });
   comparison<Numbers>(r, "lt", "<", {"less"}, [](auto x, auto y) { return x < y; });
   comparison<Numbers>(r, "le", "<=", {"less_equal"}, [](auto x, auto y) { return x <= y; });
   comparison<Numbers>(r, "gt", ">", {"greater"}, [](auto x, auto y) { return x > y; });
@@ -35,8 +41,8 @@ void register_comparisons(Registry& r) {
 }
 
 template <class F>
-void test(Registry& r, const char* name, const char* doc, const char* reference, F body) {
-  add_op(r, cat(name, "(input: Tensor) -> Tensor"))
+OpDef& test(Registry& r, const char* name, const char* doc, const char* reference, F body) {
+  return add_op(r, cat(name, "(input: Tensor) -> Tensor"))
       .doc(doc)
       .pointwise<Numbers>(body)
       .samples({{"t(3, 4)"}, {"t(0, 5)"}, {"strided(4, 6)"}})
@@ -44,11 +50,15 @@ void test(Registry& r, const char* name, const char* doc, const char* reference,
 }
 
 void register_tests(Registry& r) {
-  test(r, "isnan", "True for a NaN.", "np.isnan(input)", [](auto x) { return x != x; });
-  test(r, "isinf", "True for an infinity.", "np.isinf(input)",
-       [](auto x) { return if_real(x, false, [](auto v) { return abs(v) == infinity_like(v); }); });
-  test(r, "isfinite", "True for neither NaN nor infinity.", "np.isfinite(input)",
-       [](auto x) { return if_real(x, true, [](auto v) { return abs(v) < infinity_like(v); }); });
+  test(r, "isnan", "True for a NaN.", "np.isnan(input)", [](auto x) {
+    return x != x;
+  }).complex([](auto x) { return std::isnan(x.real()) || std::isnan(x.imag()); });
+  test(r, "isinf", "True for an infinity.", "np.isinf(input)", [](auto x) {
+    return if_real(x, false, [](auto v) { return abs(v) == infinity_like(v); });
+  }).complex([](auto x) { return std::isinf(x.real()) || std::isinf(x.imag()); });
+  test(r, "isfinite", "True for neither NaN nor infinity.", "np.isfinite(input)", [](auto x) {
+    return if_real(x, true, [](auto v) { return abs(v) < infinity_like(v); });
+  }).complex([](auto x) { return std::isfinite(x.real()) && std::isfinite(x.imag()); });
   test(r, "isposinf", "True for plus infinity.", "np.isposinf(input)",
        [](auto x) { return if_real(x, false, [](auto v) { return v == infinity_like(v); }); });
   test(r, "isneginf", "True for minus infinity.", "np.isneginf(input)",
@@ -64,8 +74,8 @@ void register_tests(Registry& r) {
 }
 
 template <class F>
-void logical(Registry& r, const char* name, const char* doc, F body) {
-  add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
+OpDef& logical(Registry& r, const char* name, const char* doc, F body) {
+  return add_op(r, cat(name, "(input: Tensor, other: Tensor) -> Tensor"))
       .doc(doc)
       .pointwise<AllTypes>(body)
       .where({.inplace = true})
@@ -74,15 +84,18 @@ void logical(Registry& r, const char* name, const char* doc, F body) {
 }
 
 void register_logic(Registry& r) {
-  logical(r, "logical_and", "True where both are not 0.",
-          [](auto x, auto y) { return truth((x != 0) & (y != 0)); });
-  logical(r, "logical_or", "True where one is not 0.",
-          [](auto x, auto y) { return truth((x != 0) | (y != 0)); });
+  logical(r, "logical_and", "True where both are not 0.", [](auto x, auto y) {
+    return truth((x != 0) & (y != 0));
+  }).complex([](auto x, auto y) { return x != decltype(x)(0) && y != decltype(x)(0); });
+  logical(r, "logical_or", "True where one is not 0.", [](auto x, auto y) {
+    return truth((x != 0) | (y != 0));
+  }).complex([](auto x, auto y) { return x != decltype(x)(0) || y != decltype(x)(0); });
   logical(r, "logical_xor", "True where just one is not 0.",
           [](auto x, auto y) { return truth((x != 0) ^ (y != 0)); });
   add_op(r, "logical_not(input: Tensor) -> Tensor")
       .doc("True where input is 0.")
       .pointwise<AllTypes>([](auto x) { return x == 0; })
+      .complex([](auto x) { return x == decltype(x)(0); })
       .where({.inplace = true})
       .samples({{"b(3, 4)"}, {"t(3, 4)"}})
       .reference("np.logical_not(input)");

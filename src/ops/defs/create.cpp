@@ -232,6 +232,13 @@ void check_steps(int64_t steps) {
 
 Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dtype) {
   check_steps(steps);
+  if (is_complex(dtype)) {
+    const Complex128 a = start.as_complex(), b = end.as_complex();
+    const auto part = [&](double x, double y) {
+      return linspace({IValue(x)}, {IValue(y)}, steps, real_dtype(dtype));
+    };
+    return call_tensor("complex", part(a.real(), b.real()), part(a.imag(), b.imag()));
+  }
   Tensor out = Tensor::empty(Dims{steps}, dtype);
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -32,6 +32,10 @@ std::string_view c_name(DType d) {
     return "unsigned char";
   case DType::kBool:
     return "bool";
+  case DType::kComplex64:
+    return "c10::complex<float>";
+  case DType::kComplex128:
+    return "c10::complex<double>";
   }
   return "?";
 }
@@ -177,6 +181,7 @@ void register_plain(Registry& r) {
   r.add("mm(input: Tensor, mat2: Tensor) -> Tensor")
       .doc("Matrix product of two matrices; no broadcasting.")
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta& a, const TensorMeta& b) { return mm_shape(a, b); })
       .kernel([](const Tensor& a, const Tensor& b) {
         const TensorMeta result = mm_shape(a.meta(), b.meta());
@@ -198,6 +203,7 @@ void register_plain(Registry& r) {
   r.add("bmm(input: Tensor, mat2: Tensor) -> Tensor")
       .doc("Matrix products of two batches of matrices, [b, n, m] and [b, m, p].")
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta& a, const TensorMeta& b) { return bmm_shape(a, b); })
       .kernel([](const Tensor& a, const Tensor& b) {
         const TensorMeta result = bmm_shape(a.meta(), b.meta());
@@ -217,6 +223,7 @@ void register_plain(Registry& r) {
   r.add("matmul(input: Tensor, other: Tensor) -> Tensor")
       .doc("Matrix product with NumPy's rules for vectors and batches.")
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta& a, const TensorMeta& b) { return matmul_shape(a, b); })
       .kernel([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .cost(product_cost)
@@ -236,6 +243,7 @@ void register_plain(Registry& r) {
   r.add("mv(input: Tensor, vec: Tensor) -> Tensor")
       .doc("Product of a matrix and a vector.")
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta& a, const TensorMeta& b) {
         PRONG_CHECK(a.rank() == 2 && b.rank() == 1, kRuntime,
                     "vector + matrix @ vector expected, got 1, ", a.rank(), ", ", b.rank());
@@ -254,8 +262,9 @@ void register_plain(Registry& r) {
 
   r.add("dot(input: Tensor, tensor: Tensor) -> Tensor")
       .doc("Inner product of two vectors.")
-      .where({.aliases = {"vdot"}})
+
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta& a, const TensorMeta& b) {
         PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "1D tensors expected, but got ",
                     a.rank(), "D and ", b.rank(), "D tensors");
@@ -276,6 +285,7 @@ void register_plain(Registry& r) {
       .doc("Outer product of two vectors.")
       .where({.aliases = {"ger"}})
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta& a, const TensorMeta& b) {
         PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime,
                     "outer: Expected 1-D argument self, but got ", a.rank(), "-D and ", b.rank(),
@@ -309,6 +319,7 @@ void register_fused_add(Registry& r) {
        "-> Tensor")
       .doc("beta * input + alpha * (mat1 @ mat2); input is broadcast.")
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) {
         return mm_shape(a, b);
       })
@@ -332,6 +343,7 @@ void register_fused_add(Registry& r) {
        "= 1) -> Tensor")
       .doc("beta * input + alpha * (batch1 @ batch2) for batches of matrices; input is broadcast.")
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) {
         return bmm_shape(a, b);
       })
@@ -353,6 +365,7 @@ void register_fused_add(Registry& r) {
       .doc("input @ weight.T + bias over the last dimension.")
       .where({.function = false, .method = false, .nn_functional = true})
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta> bias) {
         return linear_shape(x, w, bias);
       })

@@ -36,7 +36,7 @@ bool is_one(const IValue& v) { return v.is_number() && v.to_double() == 1; }
 void check_alpha(const OpDef& op, const IValue& alpha, DType common) {
   PRONG_CHECK(!alpha.is_bool() || common == DType::kBool, kRuntime,
               "Boolean alpha only supported for Boolean results.");
-  PRONG_CHECK(!alpha.is_float() || is_floating(common), kRuntime,
+  PRONG_CHECK(!alpha.is_float() || is_inexact(common), kRuntime,
               "For integral input tensors, argument alpha must not be a floating point number.");
   (void)op;
 }
@@ -65,21 +65,27 @@ void register_sums(Registry& r) {
   add_op(r, "add(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor")
       .doc("input + alpha * other.")
       .pointwise<Numbers>([](auto x, auto y) { return x + y; }, sum)
+      .complex([](auto x, auto y) { return x + y; })
       .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return x + alpha * y; })
+      .complex([](auto x, auto y, auto alpha) { return x + alpha * y; })
       .where(kWithInplace)
       .samples(binary_samples())
       .reference("input + alpha * other");
   add_op(r, "sub(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor")
       .doc("input - alpha * other.")
       .pointwise<Numbers>([](auto x, auto y) { return x - y; }, difference)
+      .complex([](auto x, auto y) { return x - y; })
       .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return x - alpha * y; })
+      .complex([](auto x, auto y, auto alpha) { return x - alpha * y; })
       .where({.inplace = true, .aliases = {"subtract"}})
       .samples(binary_samples())
       .reference("input - alpha * other");
   add_op(r, "rsub(input: Tensor, other: Tensor, *, alpha: Scalar = 1) -> Tensor")
       .doc("other - alpha * input.")
       .pointwise<Numbers>([](auto x, auto y) { return y - x; }, difference)
+      .complex([](auto x, auto y) { return y - x; })
       .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return y - alpha * x; })
+      .complex([](auto x, auto y, auto alpha) { return y - alpha * x; })
       .where({.method = false})
       .samples(binary_samples())
       .reference("other - alpha * input");
@@ -94,6 +100,7 @@ void register_sums(Registry& r) {
                      "Negation, the `-` operator, on a bool tensor is not supported. If you are "
                      "trying to invert a mask, use the `~` or `logical_not()` operator instead.");
                }})
+      .complex([](auto x) { return -x; })
       .where({.inplace = true, .aliases = {"negative"}})
       .samples(unary_samples())
       .reference("-input");
@@ -106,12 +113,14 @@ void register_sums(Registry& r) {
                                      common != DType::kBool, kRuntime,
                                      "The `+` operator, on a bool tensor is not supported.");
                                }})
+      .complex([](auto x) { return x; })
       .samples(unary_samples())
       .reference("+input");
   add_op(r,
          "addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
       .doc("input + value * tensor1 * tensor2.")
       .pointwise<Numbers>([](auto x, auto a, auto b, auto value) { return x + value * a * b; })
+      .complex([](auto x, auto a, auto b, auto value) { return x + value * a * b; })
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), t(3, 4)"}, {"t(3, 4), t(4), t(3, 1), value=0.5"}})
       .reference("input + value * tensor1 * tensor2");
@@ -123,10 +132,11 @@ void register_sums(Registry& r) {
           {.check =
                [](const OpDef&, std::span<const IValue>, DType common) {
                  PRONG_CHECK(
-                     is_floating(common), kRuntime,
+                     is_inexact(common), kRuntime,
                      "Integer division with addcdiv is no longer supported, and in a future "
                      "release addcdiv will perform a true division of tensor1 and tensor2.");
                }})
+      .complex([](auto x, auto a, auto b, auto value) { return x + value * a / b; })
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), pos(3, 4)"}, {"t(3, 4), t(4), pos(3, 1), value=0.5"}})
       .reference("input + value * tensor1 / tensor2");
@@ -190,18 +200,21 @@ void register_products(Registry& r) {
   add_op(r, "mul(input: Tensor, other: Tensor) -> Tensor")
       .doc("input * other.")
       .pointwise<Numbers>([](auto x, auto y) { return x * y; }, {.keeps_numbers = true})
+      .complex([](auto x, auto y) { return x * y; })
       .where({.inplace = true, .aliases = {"multiply"}})
       .samples(binary_samples())
       .reference("input * other");
   add_op(r, "square(input: Tensor) -> Tensor")
       .doc("input * input.")
       .pointwise<Numbers>([](auto x) { return x * x; }, {.bool_to_int = true})
+      .complex([](auto x) { return x * x; })
       .where(kWithInplace)
       .samples(unary_samples())
       .reference("input * input");
   add_op(r, "reciprocal(input: Tensor) -> Tensor")
       .doc("1 / input.")
       .pointwise<Floats>([](auto x) { return 1 / x; }, {.int_to_float = kEveryVariant})
+      .complex([](auto x) { return decltype(x)(1) / x; })
       .where(kWithInplace)
       .samples({{"pos(3, 4)"}, {"pos()"}, {"t(0, 5)"}})
       .reference("1 / input");
@@ -218,6 +231,7 @@ void register_products(Registry& r) {
                                 return (mode == Rounding::kTrunc ? 1 : 3) +
                                        (is_floating(common) ? 0 : 1);
                               }})
+      .complex([](auto x, auto y) { return x / y; })
       .variant<Floats>({0, 1}, [](auto x, auto y) { return trunc(x / y); })
       .variant<Ints>({0, 1}, [](auto x, auto y) { return div_trunc(x, y); })
       .variant<Floats>({0, 1}, [](auto x, auto y) { return floor_div(x, y); })
@@ -236,6 +250,7 @@ void register_products(Registry& r) {
       .doc("input / other; the quotient of integers is floating.")
       .pointwise<Floats>([](auto x, auto y) { return x / y; },
                          {.keeps_numbers = true, .int_to_float = kEveryVariant})
+      .complex([](auto x, auto y) { return x / y; })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("input / other");
@@ -294,34 +309,38 @@ int pow_variant(std::span<const IValue> args, DType common) {
     const double e = args[1].to_double();
     if (e == 2) return 2;
     if (e == 3) return 3;
-    if (is_float && e == 0.5) return 4;
-    if (is_float && e == -0.5) return 5;
+    if (is_inexact(common) && e == 0.5) return 4;
+    if (is_inexact(common) && e == -0.5) return 5;
     if (is_float && e == -1) return 6;
     if (is_float && e == -2) return 7;
   }
-  return is_float ? 0 : 1;
+  return is_inexact(common) ? 0 : 1;
 }
 
 void register_powers(Registry& r) {
   add_op(r, "pow(input: Tensor, exponent: Tensor) -> Tensor")
       .doc("input to the power of exponent.")
-      .pointwise<Floats>([](auto x, auto y) { return pow(x, y); },
-                         {.error_name = "pow",
-                          .keeps_numbers = true,
-                          .refuses_bool = true,
-                          .check =
-                              [](const OpDef&, std::span<const IValue> args, DType common) {
-                                PRONG_CHECK(is_floating(common) || !args[1].is_number() ||
-                                                args[1].to_double() >= 0,
-                                            kRuntime,
-                                            "Integers to negative integer powers are not allowed.");
-                              },
-                          .choose = pow_variant})
+      .pointwise<Floats>(
+          [](auto x, auto y) { return pow(x, y); },
+          {.error_name = "pow",
+           .keeps_numbers = true,
+           .refuses_bool = true,
+           .check =
+               [](const OpDef&, std::span<const IValue> args, DType common) {
+                 PRONG_CHECK(is_inexact(common) || !args[1].is_number() || args[1].to_double() >= 0,
+                             kRuntime, "Integers to negative integer powers are not allowed.");
+               },
+           .choose = pow_variant})
+      .complex([](auto x, auto y) { return std::pow(x, y); })
       .variant<Ints>({0, 1}, [](auto x, auto y) { return pow_int(x, y); })
       .variant<Numbers>({0}, [](auto x) { return x * x; })
+      .complex([](auto x) { return x * x; })
       .variant<Numbers>({0}, [](auto x) { return x * x * x; })
+      .complex([](auto x) { return x * x * x; })
       .variant<Floats>({0}, [](auto x) { return sqrt(x); })
+      .complex([](auto x) { return std::sqrt(x); })
       .variant<Floats>({0}, [](auto x) { return rsqrt(x); })
+      .complex([](auto x) { return decltype(x)(1) / std::sqrt(x); })
       .variant<Floats>({0}, [](auto x) { return 1 / x; })
       .variant<Floats>({0}, [](auto x) { return 1 / (x * x); })
       .where(kWithInplace)
@@ -393,6 +412,7 @@ void register_rounding(Registry& r) {
   add_op(r, "abs(input: Tensor) -> Tensor")
       .doc("The absolute value.")
       .pointwise<Numbers>([](auto x) { return abs(x); }, {.refuses_bool = true})
+      .complex([](auto x) { return std::abs(x); })
       .where({.inplace = true, .aliases = {"absolute"}})
       .samples(unary_samples())
       .reference("np.abs(input)");
@@ -400,6 +420,7 @@ void register_rounding(Registry& r) {
       .doc("-1, 0 or 1; 0 for a NaN.")
       .pointwise<Numbers>(
           [](auto x) { return select(x > 0, lit(x, 1), select(x < 0, lit(x, -1), lit(x, 0))); })
+      .complex([](auto x) { return x == decltype(x)(0) ? x : x / std::abs(x); })
       .where({.inplace = true, .aliases = {"sgn"}})
       .not_differentiable("its slope is 0 everywhere")
       .samples(unary_samples())
@@ -497,9 +518,10 @@ void register_bounds(Registry& r) {
 
 // As PyTorch prints C++ types.
 const char* c_type_name(DType dtype) {
-  static constexpr const char* names[] = {"bool",  "unsigned char", "signed char", "short int",
-                                          "int",   "long int",      "c10::Half",   "c10::BFloat16",
-                                          "float", "double"};
+  static constexpr const char* names[] = {
+      "bool",  "unsigned char", "signed char",         "short int",
+      "int",   "long int",      "c10::Half",           "c10::BFloat16",
+      "float", "double",        "c10::complex<float>", "c10::complex<double>"};
   return names[static_cast<size_t>(dtype)];
 }
 
@@ -516,6 +538,7 @@ void register_choices(Registry& r) {
       .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); },
                              {.check = [](const OpDef&, std::span<const IValue> args,
                                           DType) { check_condition(args[0]); }})
+      .complex<true>([](auto c, auto x, auto y) { return c ? x : y; })
       .where({.method = false})
       .samples({{"b(3, 4), t(3, 4), t(3, 4)"}, {"b(3, 1), t(4), 0.0"}})
       .reference("np.where(condition, input, other)");
@@ -525,6 +548,7 @@ void register_choices(Registry& r) {
                              {.promotes = 5,
                               .check = [](const OpDef&, std::span<const IValue> args,
                                           DType) { check_condition(args[1]); }})
+      .complex<true>([](auto c, auto x, auto y) { return c ? x : y; })
       .inputs({1, 0, 2})
       .where({.function = false})
       .samples({{"t(3, 4), b(3, 4), t(3, 4)"}, {"t(3, 1), b(3, 4), 0.0"}})
@@ -545,6 +569,7 @@ void register_choices(Registry& r) {
                              "tensor with ",
                              value.rank(), " dimension(s).");
                }})
+      .complex<true>([](auto c, auto v, auto x) { return c ? v : x; })
       .inputs({1, 2, 0})
       .where(kWithInplace)
       .samples({{"t(3, 4), b(3, 4), 0.0"}, {"t(3, 4), b(4), -1.5"}})

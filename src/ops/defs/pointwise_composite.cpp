@@ -131,6 +131,7 @@ void register_pointwise_composite(Registry& r) {
       .samples({{"t(3, 4)"}, {"t(4, 3), 0"}})
       .reference("(lambda a, b: a / (1 + np.exp(-b)))(*np.split(input, 2, axis=dim))");
   add_op(r, "diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor")
+      .takes_complex()
       .doc("The differences of neighbours along dim, n times over.")
       .shape([](const TensorMeta& x, int64_t n, int64_t dim) {
         PRONG_CHECK(x.rank() > 0, kRuntime, "diff expects input to be at least one-dimensional");

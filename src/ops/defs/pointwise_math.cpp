@@ -25,60 +25,89 @@ OpDef& function(Registry& r, const char* name, const char* doc, const char* samp
 }
 
 void register_exponentials(Registry& r) {
-  function(r, "exp", "e to the power of input.", "t", "np.exp(input)",
-           [](auto x) { return exp(x); });
+  function(r, "exp", "e to the power of input.", "t", "np.exp(input)", [](auto x) {
+    return exp(x);
+  }).complex([](auto x) { return std::exp(x); });
   function(r, "exp2", "2 to the power of input.", "t", "np.exp2(input)",
            [](auto x) { return exp2(x); });
   function(r, "expm1", "exp(input) - 1, also right near 0.", "t", "np.expm1(input)",
            [](auto x) { return expm1(x); });
-  function(r, "log", "The natural logarithm.", "pos", "np.log(input)",
-           [](auto x) { return log(x); });
-  function(r, "log2", "The logarithm to base 2.", "pos", "np.log2(input)",
-           [](auto x) { return log2(x); });
-  function(r, "log10", "The logarithm to base 10.", "pos", "np.log10(input)",
-           [](auto x) { return log10(x); });
+  function(r, "log", "The natural logarithm.", "pos", "np.log(input)", [](auto x) {
+    return log(x);
+  }).complex([](auto x) { return std::log(x); });
+  function(r, "log2", "The logarithm to base 2.", "pos", "np.log2(input)", [](auto x) {
+    return log2(x);
+  }).complex([](auto x) { return std::log(x) / decltype(x)(0.69314718055994531); });
+  function(r, "log10", "The logarithm to base 10.", "pos", "np.log10(input)", [](auto x) {
+    return log10(x);
+  }).complex([](auto x) { return std::log10(x); });
   function(r, "log1p", "log(1 + input), also right near 0.", "pos", "np.log1p(input)",
            [](auto x) { return log1p(x); });
-  function(r, "sqrt", "The square root.", "pos", "np.sqrt(input)", [](auto x) { return sqrt(x); });
-  function(r, "rsqrt", "1 / sqrt(input).", "pos", "1 / np.sqrt(input)",
-           [](auto x) { return rsqrt(x); });
+  function(r, "sqrt", "The square root.", "pos", "np.sqrt(input)", [](auto x) {
+    return sqrt(x);
+  }).complex([](auto x) { return std::sqrt(x); });
+  function(r, "rsqrt", "1 / sqrt(input).", "pos", "1 / np.sqrt(input)", [](auto x) {
+    return rsqrt(x);
+  }).complex([](auto x) { return decltype(x)(1) / std::sqrt(x); });
   function(r, "sigmoid", "1 / (1 + exp(-input)).", "t", "1 / (1 + np.exp(-input))", [](auto x) {
     return sigmoid(x);
-  }).where({.nn_functional = true, .inplace = true, .aliases = {"expit"}});
+  }).complex([](auto x) {
+      return decltype(x)(1) / (decltype(x)(1) + std::exp(-x));
+    }).where({.nn_functional = true, .inplace = true, .aliases = {"expit"}});
 }
 
 void register_trigonometry(Registry& r) {
   // float32 reaches as far as angles can be reduced in float64: a NaN beyond 2^50.
-  function(r, "sin", "The sine; of float32 up to 2^50.", "t", "np.sin(input)",
-           [](auto x) { return sin(x); });
-  function(r, "cos", "The cosine; of float32 up to 2^50.", "t", "np.cos(input)",
-           [](auto x) { return cos(x); });
-  function(r, "tan", "The tangent.", "t", "np.tan(input)", [](auto x) { return tan(x); });
+  function(r, "sin", "The sine; of float32 up to 2^50.", "t", "np.sin(input)", [](auto x) {
+    return sin(x);
+  }).complex([](auto x) { return std::sin(x); });
+  function(r, "cos", "The cosine; of float32 up to 2^50.", "t", "np.cos(input)", [](auto x) {
+    return cos(x);
+  }).complex([](auto x) { return std::cos(x); });
+  function(r, "tan", "The tangent.", "t", "np.tan(input)", [](auto x) {
+    return tan(x);
+  }).complex([](auto x) { return std::tan(x); });
   function(r, "asin", "The angle whose sine is input.", "unit", "np.arcsin(input)", [](auto x) {
     return asin(x);
-  }).where({.inplace = true, .aliases = {"arcsin"}});
+  }).complex([](auto x) {
+      return std::asin(x);
+    }).where({.inplace = true, .aliases = {"arcsin"}});
   function(r, "acos", "The angle whose cosine is input.", "unit", "np.arccos(input)", [](auto x) {
     return acos(x);
-  }).where({.inplace = true, .aliases = {"arccos"}});
+  }).complex([](auto x) {
+      return std::acos(x);
+    }).where({.inplace = true, .aliases = {"arccos"}});
   function(r, "atan", "The angle whose tangent is input.", "t", "np.arctan(input)", [](auto x) {
     return atan(x);
-  }).where({.inplace = true, .aliases = {"arctan"}});
-  function(r, "sinh", "The hyperbolic sine.", "t", "np.sinh(input)",
-           [](auto x) { return sinh(x); });
-  function(r, "cosh", "The hyperbolic cosine.", "t", "np.cosh(input)",
-           [](auto x) { return cosh(x); });
+  }).complex([](auto x) {
+      return std::atan(x);
+    }).where({.inplace = true, .aliases = {"arctan"}});
+  function(r, "sinh", "The hyperbolic sine.", "t", "np.sinh(input)", [](auto x) {
+    return sinh(x);
+  }).complex([](auto x) { return std::sinh(x); });
+  function(r, "cosh", "The hyperbolic cosine.", "t", "np.cosh(input)", [](auto x) {
+    return cosh(x);
+  }).complex([](auto x) { return std::cosh(x); });
   function(r, "tanh", "The hyperbolic tangent.", "t", "np.tanh(input)", [](auto x) {
     return tanh(x);
-  }).where({.nn_functional = true, .inplace = true});
+  }).complex([](auto x) {
+      return std::tanh(x);
+    }).where({.nn_functional = true, .inplace = true});
   function(r, "asinh", "The inverse of sinh.", "t", "np.arcsinh(input)", [](auto x) {
     return asinh(x);
-  }).where({.inplace = true, .aliases = {"arcsinh"}});
+  }).complex([](auto x) {
+      return std::asinh(x);
+    }).where({.inplace = true, .aliases = {"arcsinh"}});
   function(r, "acosh", "The inverse of cosh.", "pos", "np.arccosh(input)", [](auto x) {
     return acosh(x);
-  }).where({.inplace = true, .aliases = {"arccosh"}});
+  }).complex([](auto x) {
+      return std::acosh(x);
+    }).where({.inplace = true, .aliases = {"arccosh"}});
   function(r, "atanh", "The inverse of tanh.", "unit", "np.arctanh(input)", [](auto x) {
     return atanh(x);
-  }).where({.inplace = true, .aliases = {"arctanh"}});
+  }).complex([](auto x) {
+      return std::atanh(x);
+    }).where({.inplace = true, .aliases = {"arctanh"}});
   function(r, "sinc", "sin(pi input) / (pi input), 1 at 0.", "t", "np.sinc(input)", [](auto x) {
     const auto a = x * lit(x, 3.14159265358979324);
     return select(x == 0, lit(x, 1.0), sin(a) / a);

@@ -40,6 +40,7 @@ std::string plain(double x) {
 // ── the draws, checked ──
 
 void uniform(const Tensor& x, double from, double to, const IValue& generator) {
+  if (is_complex(x.dtype())) return uniform(call_tensor("view_as_real", x), from, to, generator);
   PRONG_CHECK(is_floating(x.dtype()), kNotImplemented,
               "\"check_uniform_bounds\" not implemented for '", type_name(x.dtype()), "'");
   PRONG_CHECK(from <= to, kRuntime,
@@ -48,6 +49,11 @@ void uniform(const Tensor& x, double from, double to, const IValue& generator) {
   fill_uniform(x, *generator_from(generator), from, to);
 }
 void normal(const Tensor& x, double mean, double deviation, const IValue& generator) {
+  if (is_complex(x.dtype())) {  // half of the variance is each part's
+    normal(call_tensor("view_as_real", x), 0, deviation / std::sqrt(2.0), generator);
+    if (mean != 0) call("add_", x, mean);
+    return;
+  }
   PRONG_CHECK(deviation >= 0, kRuntime, "normal expects std >= 0.0, but found std ",
               plain(deviation));
   PRONG_CHECK(is_floating(x.dtype()), kNotImplemented,

@@ -83,30 +83,67 @@ struct CountNonzero {
 
 // Sums of integers and bools are int64, unless a dtype is asked for.
 DType sum_dtype(DType x, std::optional<DType> asked) {
-  return asked ? *asked : is_floating(x) ? x : DType::kInt64;
+  return asked ? *asked : is_inexact(x) ? x : DType::kInt64;
 }
 
 DType mean_dtype(DType x, std::optional<DType> asked) {
-  PRONG_CHECK(!asked || is_floating(*asked), kRuntime,
+  PRONG_CHECK(!asked || is_inexact(*asked), kRuntime,
               "mean(): could not infer output dtype. Optional dtype must be either a floating "
               "point or complex dtype. Got: ",
               asked ? scalar_type_name(*asked) : "");
-  PRONG_CHECK(asked || is_floating(x), kRuntime,
+  PRONG_CHECK(asked || is_inexact(x), kRuntime,
               "mean(): could not infer output dtype. Input dtype must be either a floating point "
               "or complex dtype. Got: ",
               scalar_type_name(x));
   return asked ? *asked : x;
 }
 
+// f of the real and of the imaginary parts, together again as `dtype`.
+template <class F>
+Tensor by_parts(const Tensor& given, DType dtype, F f) {
+  const Tensor x = given.to(dtype);
+  const Tensor real = f(part_of(x, 0)), imaginary = f(part_of(x, 1));
+  const Tensor out = Tensor::empty(real.sizes(), dtype);
+  copy_into(part_of(out, 0), real);
+  copy_into(part_of(out, 1), imaginary);
+  return out;
+}
+
+Tensor complex_product(const Tensor& x, const ReducedDims& dims, bool keepdim, DType dtype) {
+  const ReduceView v = reduce_view(x, dims, dtype);
+  const Tensor out = Tensor::empty(reduced_sizes(x.sizes(), dims, keepdim), dtype);
+  visit_complex(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* from = v.data.template data<T>();
+    T* to = out.template data<T>();
+    for (int64_t o = 0; o < v.outer; ++o)
+      for (int64_t i = 0; i < v.inner; ++i) {
+        T all = 1;
+        for (int64_t k = 0; k < v.length; ++k) all *= from[(o * v.length + k) * v.inner + i];
+        to[o * v.inner + i] = all;
+      }
+  });
+  return out;
+}
+
 // In the dtype asked for, so that a sum in float64 adds float64 numbers.
 template <template <class> class Fold>
 Tensor sum_like(const Tensor& x, const IValue& dim, bool keepdim, DType dtype) {
+  if (is_complex(dtype)) {
+    if constexpr (std::is_same_v<Fold<float>, Product<float>>)
+      return complex_product(x.to(dtype), reduced_dims(dim, x.rank()), keepdim, dtype);
+    else
+      return by_parts(x, dtype,
+                      [&](const Tensor& p) { return sum_like<Fold>(p, dim, keepdim, p.dtype()); });
+  }
   const Tensor in = is_floating(dtype) ? x.to(dtype) : x;
   return fold_dims(in, reduced_dims(dim, x.rank()), keepdim, reduce_dtype(dtype), dtype,
                    [](auto tag) { return Fold<typename decltype(tag)::type>(); });
 }
 
 Tensor mean_of(const Tensor& x, const IValue& dim, bool keepdim, DType dtype) {
+  if (is_complex(dtype))
+    return by_parts(x, dtype, [&](const Tensor& p) { return mean_of(p, dim, keepdim, p.dtype()); });
   const DType compute = reduce_dtype(dtype);
   const ReducedDims dims = reduced_dims(dim, x.rank());
   const Tensor sum = fold_dims(x.to(dtype), dims, keepdim, compute, compute,
@@ -121,6 +158,7 @@ void register_sums(Registry& r) {
   add_op(r,
          "sum(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
          "-> Tensor")
+      .takes_complex()
       .doc(
           "The sum over dim, or over all dims. Added up pairwise, in an order that doesn't depend "
           "on threads.")
@@ -135,6 +173,7 @@ void register_sums(Registry& r) {
   add_op(r,
          "nansum(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = "
          "None) -> Tensor")
+      .takes_complex()
       .doc("The sum, with NaN counted as 0.")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return reduced_meta(x, dim, keepdim, sum_dtype(x.dtype, dtype));
@@ -147,6 +186,7 @@ void register_sums(Registry& r) {
   add_op(r,
          "mean(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
          "-> Tensor")
+      .takes_complex()
       .doc("The mean over dim, or over all dims.")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return reduced_meta(x, dim, keepdim, mean_dtype(x.dtype, dtype));
@@ -157,6 +197,7 @@ void register_sums(Registry& r) {
       .samples(dim_samples())
       .reference("np.mean(input, axis=dim, keepdims=keepdim)");
   add_op(r, "prod(input: Tensor, *, dtype: dtype? = None) -> Tensor")
+      .takes_complex()
       .doc("The product of all elements.")
       .shape([](const TensorMeta& x, std::optional<DType> dtype) {
         return TensorMeta{{}, sum_dtype(x.dtype, dtype)};
@@ -169,6 +210,7 @@ void register_sums(Registry& r) {
   add_op(
       r,
       "prod.dim(input: Tensor, dim: int, keepdim: bool = False, *, dtype: dtype? = None) -> Tensor")
+      .takes_complex()
       .doc("The product over dim.")
       .shape([](const TensorMeta& x, int64_t dim, bool keepdim, std::optional<DType> dtype) {
         return reduced_meta(x, dim, keepdim, sum_dtype(x.dtype, dtype));
@@ -179,12 +221,14 @@ void register_sums(Registry& r) {
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0, True"}})
       .reference("np.prod(input, axis=dim, keepdims=keepdim)");
   add_op(r, "count_nonzero(input: Tensor, dim: int[1]? = None) -> Tensor")
+      .takes_complex()
       .doc("How many elements are not 0.")
       .not_differentiable("a count")
       .shape([](const TensorMeta& x, const IValue& dim) {
         return reduced_meta(x, dim, false, DType::kInt64);
       })
-      .kernel([](const Tensor& x, const IValue& dim) {
+      .kernel([](const Tensor& given, const IValue& dim) {
+        const Tensor x = is_complex(given.dtype()) ? given.to(DType::kBool) : given;
         return fold_dims(x, reduced_dims(dim, x.rank()), false, reduce_dtype(x.dtype()),
                          DType::kInt64,
                          [](auto tag) { return CountNonzero<typename decltype(tag)::type>(); });
@@ -206,7 +250,8 @@ struct Logic {
 };
 
 template <bool kAny>
-Tensor logic_of(const Tensor& x, const ReducedDims& dims, bool keepdim) {
+Tensor logic_of(const Tensor& given, const ReducedDims& dims, bool keepdim) {
+  const Tensor x = is_complex(given.dtype()) ? given.to(DType::kBool) : given;
   // uint8 stays uint8, as in PyTorch; everything else answers with bools.
   const DType result = x.dtype() == DType::kUInt8 ? DType::kUInt8 : DType::kBool;
   const ReduceView v = reduce_view(x, dims,
@@ -231,6 +276,7 @@ DType logic_dtype(DType x) { return x == DType::kUInt8 ? x : DType::kBool; }
 template <bool kAny>
 void register_logic(Registry& r, const char* name, const char* doc) {
   add_op(r, cat(name, "(input: Tensor) -> Tensor"))
+      .takes_complex()
       .doc(cat(doc, " element is not 0."))
       .not_differentiable("an answer of yes or no")
       .shape([](const TensorMeta& x) {
@@ -242,6 +288,7 @@ void register_logic(Registry& r, const char* name, const char* doc) {
       .samples({{"b(3, 4)"}, {"t(0)"}})
       .reference(cat("np.", name, "(input)"));
   add_op(r, cat(name, ".dim(input: Tensor, dim: int[1]?, keepdim: bool = False) -> Tensor"))
+      .takes_complex()
       .doc(cat(doc, " element along dim is not 0."))
       .not_differentiable("an answer of yes or no")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim) {
@@ -271,6 +318,13 @@ struct Spread {
 // Two passes: the mean, then the squares of what is left, less what rounding of the mean left in.
 Spread spread_of(const Tensor& x, const IValue& dim, double correction, bool keepdim,
                  bool is_root) {
+  if (is_complex(x.dtype())) {
+    const Spread real = spread_of(part_of(x, 0), dim, correction, keepdim, false);
+    const Spread imaginary = spread_of(part_of(x, 1), dim, correction, keepdim, false);
+    const Tensor variance = call_tensor("add", real.variance, imaginary.variance);
+    return {call_tensor("complex", real.mean, imaginary.mean),
+            is_root ? call_tensor("sqrt", variance) : variance};
+  }
   PRONG_CHECK(is_floating(x.dtype()), kRuntime,
               "std and var only support floating point and complex dtypes");
   const DType compute = reduce_dtype(x.dtype());
@@ -304,10 +358,11 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
   add_op(r, cat(name,
                 "(input: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool "
                 "= False) -> Tensor"))
+      .takes_complex()
       .doc(cat("The ", word,
                " over dim; correction is what is taken from the count, 1 when not given."))
       .shape([](const TensorMeta& x, const IValue& dim, std::optional<Number>, bool keepdim) {
-        return reduced_meta(x, dim, keepdim, x.dtype);
+        return reduced_meta(x, dim, keepdim, real_dtype(x.dtype));
       })
       .kernel(
           [](const Tensor& x, const IValue& dim, std::optional<Number> correction, bool keepdim) {
@@ -319,9 +374,10 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
           cat("np.", name,
               "(input, axis=dim, ddof=1 if correction is None else correction, keepdims=keepdim)"));
   add_op(r, cat(name, ".unbiased(input: Tensor, unbiased: bool) -> Tensor"))
+      .takes_complex()
       .doc(cat("The ", word, " of all elements; unbiased divides by the count less 1."))
       .shape([](const TensorMeta& x, bool) {
-        return TensorMeta{{}, x.dtype};
+        return TensorMeta{{}, real_dtype(x.dtype)};
       })
       .kernel([](const Tensor& x, bool unbiased) {
         return spread_of(x, IValue(), unbiased, false, kIsRoot).variance;
@@ -331,9 +387,10 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
   add_op(r,
          cat(name,
              ".dim(input: Tensor, dim: int[1]?, unbiased: bool, keepdim: bool = False) -> Tensor"))
+      .takes_complex()
       .doc(cat("The ", word, " over dim; unbiased divides by the count less 1."))
       .shape([](const TensorMeta& x, const IValue& dim, bool, bool keepdim) {
-        return reduced_meta(x, dim, keepdim, x.dtype);
+        return reduced_meta(x, dim, keepdim, real_dtype(x.dtype));
       })
       .kernel([](const Tensor& x, const IValue& dim, bool unbiased, bool keepdim) {
         return spread_of(x, dim, unbiased, keepdim, kIsRoot).variance;
@@ -344,10 +401,11 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
                 "_mean(input: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: "
                 "bool = False) -> "
                 "(Tensor, Tensor)"))
+      .takes_complex()
       .doc(cat("The ", word, " and the mean over dim."))
       .where({.method = false})
       .shape([](const TensorMeta& x, const IValue& dim, std::optional<Number>, bool keepdim) {
-        const TensorMeta m = reduced_meta(x, dim, keepdim, x.dtype);
+        const TensorMeta m = reduced_meta(x, dim, keepdim, real_dtype(x.dtype));
         return std::tuple(m, m);
       })
       .kernel(
@@ -411,6 +469,10 @@ Tensor norm_fold(const Tensor& x, const ReducedDims& dims, bool keepdim, Fold<fl
 
 Tensor norm_of(const Tensor& given, double p, const IValue& dim, bool keepdim,
                std::optional<DType> dtype) {
+  if (is_complex(given.dtype())) {
+    const auto real = dtype ? std::optional(real_dtype(*dtype)) : dtype;
+    return norm_of(call_tensor("abs", given), p, dim, keepdim, real);
+  }
   PRONG_CHECK(is_floating(given.dtype()) || (dtype && is_floating(*dtype)), kRuntime,
               "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
               scalar_type_name(given.dtype()));
@@ -435,13 +497,14 @@ Tensor norm_of(const Tensor& given, double p, const IValue& dim, bool keepdim,
 
 TensorMeta norm_meta(const TensorMeta& x, const IValue& dim, bool keepdim,
                      std::optional<DType> dtype) {
-  return reduced_meta(x, dim, keepdim, dtype ? *dtype : x.dtype);
+  return reduced_meta(x, dim, keepdim, real_dtype(dtype ? *dtype : x.dtype));
 }
 
 void register_norms(Registry& r) {
   add_op(r,
          "norm(input: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, "
          "dtype: dtype? = None) -> Tensor")
+      .takes_complex()
       .doc(
           "The p-norm over dim: (sum |x|^p)^(1/p); the largest size for p = inf, the count of "
           "non-zeros for p = 0.")
@@ -461,6 +524,7 @@ void register_norms(Registry& r) {
   add_op(r,
          "norm.fro(input: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
          "dtype? = None) -> Tensor")
+      .takes_complex()
       .doc("The Frobenius norm ('fro'): the 2-norm of the elements.")
       .shape([](const TensorMeta& x, const std::string&, const IValue& dim, bool keepdim,
                 std::optional<DType> dtype) { return norm_meta(x, dim, keepdim, dtype); })
@@ -475,7 +539,7 @@ void register_norms(Registry& r) {
   add_op(r, "dist(input: Tensor, other: Tensor, p: Scalar = 2) -> Tensor")
       .doc("The p-norm of input - other.")
       .shape([](const TensorMeta& x, const TensorMeta&, Number) {
-        return TensorMeta{{}, x.dtype};
+        return TensorMeta{{}, real_dtype(x.dtype)};
       })
       .kernel([](const Tensor& x, const Tensor& y, Number p) {
         return norm_of(call_tensor("sub", x, y), p.as_double(), IValue(), false, std::nullopt);

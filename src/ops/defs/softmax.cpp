@@ -110,6 +110,14 @@ void scan(const ReduceView& v, T* out, F combine) {
 
 template <class F>
 Tensor scan_along(const Tensor& given, int64_t dim, DType dtype, F combine) {
+  if (is_complex(dtype))
+    return visit_complex(dtype, [&](auto tag) {
+      using C = typename decltype(tag)::type;
+      const ReduceView v = view_along(given, wrap_dim(dim, given.rank()), dtype);
+      const Tensor out = Tensor::empty(given.sizes(), dtype);
+      scan<C, C>(v, out.template data<C>(), combine);
+      return out;
+    });
   const Tensor x = is_floating(dtype) ? given.to(dtype) : given;
   const DType compute = reduce_dtype(dtype);
   const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), compute);
@@ -124,7 +132,7 @@ Tensor scan_along(const Tensor& given, int64_t dim, DType dtype, F combine) {
 }
 
 DType scan_dtype(DType x, std::optional<DType> asked) {
-  return asked ? *asked : is_floating(x) ? x : DType::kInt64;
+  return asked ? *asked : is_inexact(x) ? x : DType::kInt64;
 }
 
 TensorMeta scan_meta(const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
@@ -164,6 +172,7 @@ std::tuple<Tensor, Tensor> running_extreme(const Tensor& x, int64_t dim, bool is
 
 void register_scans(Registry& r) {
   add_op(r, "cumsum(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
+      .takes_complex()
       .doc("The sum of all elements up to each, along dim.")
       .where({.inplace = true})
       .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
@@ -176,6 +185,7 @@ void register_scans(Registry& r) {
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(), 0"}, {"t(0, 4), 1"}})
       .reference("np.cumsum(input, axis=dim) if input.ndim else input");
   add_op(r, "cumprod(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
+      .takes_complex()
       .doc("The product of all elements up to each, along dim.")
       .where({.inplace = true})
       .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {

@@ -242,18 +242,17 @@ void register_dims(Registry& r) {
       .samples({{"t(2, 3)"}})
       .reference("np.transpose(input)");
 
-  for (const char* name : {"mT", "mH"})
-    geometry_rule(
-        view_op(r, cat(name, "(input: Tensor) -> Tensor"), "Each matrix of a batch transposed."),
-        [](const Geometry& g) {
-          PRONG_CHECK(g.rank() >= 2, kRuntime,
+  geometry_rule(view_op(r, "mT(input: Tensor) -> Tensor", "Each matrix of a batch transposed."),
+                [](const Geometry& g) {
+                  PRONG_CHECK(
+                      g.rank() >= 2, kRuntime,
                       "tensor.mT is only supported on matrices or batches of matrices. Got ",
                       g.rank(), "-D tensor.");
-          return transposed(g, -2, -1);
-        })
-        .where(kProperty)
-        .samples({{"t(2, 3)"}, {"t(4, 2, 3)"}})
-        .reference("np.swapaxes(input, -1, -2)");
+                  return transposed(g, -2, -1);
+                })
+      .where(kProperty)
+      .samples({{"t(2, 3)"}, {"t(4, 2, 3)"}})
+      .reference("np.swapaxes(input, -1, -2)");
 
   geometry_rule(
       view_op(r, "permute(input: Tensor, dims: int[]) -> Tensor", "Dimensions in the given order."),
@@ -550,12 +549,11 @@ void register_host(Registry& r) {
       .kernel([](const Tensor& x) { return is_floating(x.dtype()); })
       .shape([](const TensorMeta& x) { return is_floating(x.dtype); })
       .reference("input.dtype.kind == 'f'");
-  host_op(r, "is_complex(input: Tensor) -> bool",
-          "Always False: Prong has no complex element types.")
+  host_op(r, "is_complex(input: Tensor) -> bool", "Is the element type a complex one?")
       .where({})
-      .kernel([](const Tensor&) { return false; })
-      .shape([](const TensorMeta&) { return false; })
-      .reference("False");
+      .kernel([](const Tensor& x) { return is_complex(x.dtype()); })
+      .shape([](const TensorMeta& x) { return is_complex(x.dtype); })
+      .reference("input.dtype.kind == 'c'");
   host_op(r, "is_signed(input: Tensor) -> bool", "Can elements be negative?")
       .where({})
       .kernel([](const Tensor& x) { return is_signed(x.dtype()); })
@@ -569,6 +567,7 @@ void register_host(Registry& r) {
       .reference("input.shape == other.shape");
   host_op(r, "item(input: Tensor) -> Scalar", "The one element as a Python number.")
       .kernel([](const Tensor& x) {
+        if (is_complex(x.dtype())) return IValue(x.item_complex());
         if (is_floating(x.dtype())) return IValue(x.item_double());
         if (x.dtype() == DType::kBool) return IValue(x.item_int() != 0);
         return IValue(x.item_int());

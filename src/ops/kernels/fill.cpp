@@ -7,25 +7,38 @@
 namespace prong {
 
 const char* ctype_name(DType dtype) {
-  static constexpr const char* kNames[] = {"bool",    "uint8_t", "int8_t",   "int16_t",
-                                           "int32_t", "int64_t", "at::Half", "at::BFloat16",
-                                           "float",   "double"};
+  static constexpr const char* kNames[] = {"bool",
+                                           "uint8_t",
+                                           "int8_t",
+                                           "int16_t",
+                                           "int32_t",
+                                           "int64_t",
+                                           "at::Half",
+                                           "at::BFloat16",
+                                           "float",
+                                           "double",
+                                           "c10::complex<float>",
+                                           "c10::complex<double>"};
   return kNames[static_cast<size_t>(dtype)];
 }
 
-const char* type_name(DType dtype) {
-  static constexpr const char* kNames[] = {"Bool", "Byte", "Char",     "Short", "Int",
-                                           "Long", "Half", "BFloat16", "Float", "Double"};
-  return kNames[static_cast<size_t>(dtype)];
-}
+const char* type_name(DType dtype) { return scalar_type_name(dtype).data(); }
 
 DType dtype_of(const Number& value) {
   if (value.is_bool()) return DType::kBool;
+  if (value.is_complex()) return complex_dtype(default_dtype());
   return value.is_int() ? DType::kInt64 : default_dtype();
 }
 
 void fill_number(const Tensor& dst, const Number& value) {
   const DType dtype = dst.dtype();
+  if (is_complex(dtype)) return fill(dst, value.as_complex());
+  if (value.is_complex()) {
+    const Complex128 z = value.as_complex();
+    PRONG_CHECK(z.imag() == 0, kRuntime, "value cannot be converted to type ", ctype_name(dtype),
+                " without overflow");
+    return fill_number(dst, Number{IValue(z.real())});
+  }
   bool fits = true;
   if (is_integral(dtype))
     visit(dtype, [&](auto tag) {

@@ -10,7 +10,8 @@
 namespace prong {
 
 DType dtype_of(ComputeType type) {
-  static constexpr DType dtypes[] = {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kBool};
+  static constexpr DType dtypes[] = {DType::kFloat32, DType::kFloat64,   DType::kInt64,
+                                     DType::kBool,    DType::kComplex64, DType::kComplex128};
   return dtypes[static_cast<size_t>(type)];
 }
 
@@ -21,12 +22,6 @@ int simd_level() {
 #else
   return 0;
 #endif
-}
-
-std::string_view scalar_type_name(DType dtype) {
-  static constexpr std::string_view names[] = {"Bool", "Byte", "Char",     "Short", "Int",
-                                               "Long", "Half", "BFloat16", "Float", "Double"};
-  return names[static_cast<size_t>(dtype)];
 }
 
 namespace {
@@ -54,6 +49,7 @@ Peek peek(const IValue& v) {
   if (v.is_meta()) return {v.meta().dtype, &v.meta().sizes, v.meta().is_wrapped_number};
   if (v.is_bool()) return {DType::kBool, nullptr, true};
   if (v.is_int()) return {DType::kInt64, nullptr, true};
+  if (v.is_complex()) return {DType::kComplex128, nullptr, true};
   PRONG_ASSERT(v.is_float(), "a pointwise operand that is neither tensor nor number");
   return {DType::kFloat64, nullptr, true};
 }
@@ -75,6 +71,8 @@ DType promoted(const PointwiseDef& def, std::span<const IValue> args) {
 }
 
 ComputeType compute_type_of(DType common, const PointwiseVariant& variant) {
+  if (is_complex(common))
+    return common == DType::kComplex64 ? ComputeType::kComplexFloat : ComputeType::kComplexDouble;
   if (common == DType::kFloat64) return ComputeType::kDouble;
   if (is_floating(common)) return ComputeType::kFloat;
   if (common == DType::kBool && variant.loops[0][static_cast<size_t>(ComputeType::kBool)])
@@ -98,13 +96,15 @@ Dims broadcast_shape(const PointwiseVariant& variant, std::span<const IValue> ar
 }
 
 // A Python number in memory, for a loop to read.
-union Number64 {
+union NumberInMemory {
   double d;
   int64_t i;
   bool b;
+  double z[2];
 };
 
-WalkOperand read_operand(const PointwiseCall& call, size_t k, const IValue& v, Number64& number) {
+WalkOperand read_operand(const PointwiseCall& call, size_t k, const IValue& v,
+                         NumberInMemory& number) {
   WalkOperand o;
   if (v.is_tensor()) {
     const TensorImpl* t = v.tensor_impl();
@@ -115,7 +115,10 @@ WalkOperand read_operand(const PointwiseCall& call, size_t k, const IValue& v, N
     o.strides = &t->strides;
   } else {
     o.stored = peek(v).dtype;
-    if (v.is_float())
+    if (v.is_complex()) {
+      number.z[0] = v.to_complex().real();
+      number.z[1] = v.to_complex().imag();
+    } else if (v.is_float())
       number.d = v.to_double();
     else if (v.is_int())
       number.i = v.to_int();
@@ -131,6 +134,7 @@ WalkOperand read_operand(const PointwiseCall& call, size_t k, const IValue& v, N
 
 bool has_zero(const IValue& v) {
   if (v.is_number()) return v.to_double() == 0;
+  if (v.is_complex()) return false;
   const Tensor t = v.to_tensor().contiguous();
   return visit(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -153,10 +157,12 @@ void execute(const OpDef& op, const PointwiseCall& call, std::span<const IValue>
   const auto c = static_cast<size_t>(call.compute);
   const BlockFn loop = variant.loops[simd_level()][c];
   WalkOperand in[kMaxPointwiseInputs];
-  Number64 numbers[kMaxPointwiseInputs];
+  NumberInMemory numbers[kMaxPointwiseInputs];
   const size_t count = variant.inputs.size();
   // Same shape, same type, dense: nothing to walk.
-  const DType loop_out = variant.gives_bool[c] ? DType::kBool : dtype_of(call.compute);
+  const DType loop_out = variant.gives_bool[c] ? DType::kBool
+                         : variant.gives_real  ? real_dtype(dtype_of(call.compute))
+                                               : dtype_of(call.compute);
   bool is_plain = out.is_contiguous() && out.dtype() == loop_out && call.result == loop_out;
   const void* pointers[kMaxPointwiseInputs];
   for (size_t k = 0; k < count; ++k) {
@@ -216,13 +222,15 @@ PointwiseCall PointwiseDef::plan(const OpDef& op, std::span<const IValue> args) 
   const int chosen = options.choose ? options.choose(args, given) : 0;
   if (options.refuses_bool && given == DType::kBool) throw_not_implemented(op, options, given);
   call.common =
-      (options.int_to_float >> chosen & 1) && !is_floating(given) ? default_dtype() : given;
+      (options.int_to_float >> chosen & 1) && !is_inexact(given) ? default_dtype() : given;
   if (options.bool_to_int && given == DType::kBool) call.common = DType::kInt64;
   call.variant = &variants[static_cast<size_t>(chosen)];
   call.compute = compute_type_of(call.common, *call.variant);
   const auto c = static_cast<size_t>(call.compute);
   if (!call.variant->loops[0][c]) throw_not_implemented(op, options, call.common);
-  call.result = call.variant->gives_bool[c] ? DType::kBool : call.common;
+  call.result = call.variant->gives_bool[c] ? DType::kBool
+                : call.variant->gives_real  ? real_dtype(call.common)
+                                            : call.common;
   const bool is_small_float = call.common == DType::kFloat16 || call.common == DType::kBFloat16;
   const bool is_small_int = is_integral(call.common) && call.common != DType::kInt64;
   for (size_t k = 0; k < call.variant->inputs.size(); ++k) {

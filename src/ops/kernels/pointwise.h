@@ -19,8 +19,8 @@ using BlockFn = void (*)(int64_t n, void* out, const void* const* in);
 // The types that loops are compiled for. Float16 and bfloat16 compute as float, the integers as
 // int64 (wrapping to their width at the end), bool as bool where the body asks for that, else as
 // int64.
-enum class ComputeType : uint8_t { kFloat, kDouble, kInt, kBool };
-inline constexpr int kNumComputeTypes = 4;
+enum class ComputeType : uint8_t { kFloat, kDouble, kInt, kBool, kComplexFloat, kComplexDouble };
+inline constexpr int kNumComputeTypes = 6;
 DType dtype_of(ComputeType type);
 
 // Which compute types a body is compiled for.
@@ -40,6 +40,7 @@ struct PointwiseVariant {
   // compiled.
   BlockFn loops[2][kNumComputeTypes] = {};
   bool gives_bool[kNumComputeTypes] = {};
+  bool gives_real = false;  // of complex numbers
   ScalarBody body = nullptr;
 };
 
@@ -90,8 +91,8 @@ struct PointwiseDef {
   // True where the call may raise because of its data (integer division); such a call can't be
   // fused.
   bool checks_data(const PointwiseCall& call) const {
-    return options.divisor >= 0 && call.compute != ComputeType::kFloat &&
-           call.compute != ComputeType::kDouble;
+    return options.divisor >= 0 &&
+           (call.compute == ComputeType::kInt || call.compute == ComputeType::kBool);
   }
 };
 
@@ -115,9 +116,6 @@ IValue run_out(const OpDef& op, std::span<const IValue> args, const Tensor& out)
 // Typed entries for bindings and composite kernels: no boxing.
 Tensor unary(const OpDef& op, const Tensor& x);
 Tensor binary(const OpDef& op, const Tensor& x, const Tensor& y);
-
-// PyTorch's names of element types in messages: "Float", "Long".
-std::string_view scalar_type_name(DType dtype);
 
 // The machine level of loops that this process runs: 1 with AVX-512, else 0. Tests compare both.
 int simd_level();
@@ -190,10 +188,41 @@ constexpr size_t count_parameters() {
 }
 
 template <class T>
-inline constexpr ComputeType compute_type = std::is_same_v<T, float>    ? ComputeType::kFloat
-                                            : std::is_same_v<T, double> ? ComputeType::kDouble
-                                            : std::is_same_v<T, bool>   ? ComputeType::kBool
-                                                                        : ComputeType::kInt;
+inline constexpr ComputeType compute_type =
+    std::is_same_v<T, float>        ? ComputeType::kFloat
+    : std::is_same_v<T, double>     ? ComputeType::kDouble
+    : std::is_same_v<T, bool>       ? ComputeType::kBool
+    : std::is_same_v<T, Complex64>  ? ComputeType::kComplexFloat
+    : std::is_same_v<T, Complex128> ? ComputeType::kComplexDouble
+                                    : ComputeType::kInt;
+
+// Loops of complex numbers are plain ones: they are rare, and compiled once.
+template <class F, class T, bool kConditional, class Indices>
+struct ComplexLoop;
+template <class F, class T, bool kConditional, size_t... I>
+struct ComplexLoop<F, T, kConditional, std::index_sequence<I...>> {
+  using Result = decltype(F{}(std::declval<InputType<F, T, kConditional, I>>()...));
+  static void run(int64_t n, void* out, const void* const* in) {
+    F f;
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<Result*>(out)[i] =
+          f(static_cast<const InputType<F, T, kConditional, I>*>(in[I])[i]...);
+  }
+};
+
+template <class F, bool kConditional>
+void add_complex(PointwiseVariant& v) {
+  using Indices = std::make_index_sequence<count_parameters<F, Complex64, kConditional>()>;
+  const auto add = [&]<class T>(TypeTag<T>) {
+    using L = ComplexLoop<F, T, kConditional, Indices>;
+    const auto c = static_cast<size_t>(compute_type<T>);
+    v.loops[0][c] = v.loops[1][c] = &L::run;
+    v.gives_bool[c] = std::is_same_v<typename L::Result, bool>;
+    v.gives_real = std::is_floating_point_v<typename L::Result>;
+  };
+  add(TypeTag<Complex64>{});
+  add(TypeTag<Complex128>{});
+}
 
 template <class F, bool kConditional, class First, class... Rest>
 PointwiseVariant make_variant(Types<First, Rest...>) {
@@ -234,6 +263,11 @@ OpDef& OpDef::conditional(F, const PointwiseOptions& options) {
   with_condition.is_conditional = true;
   def.set_options(*this, with_condition);
   def.variants.push_back(detail::make_variant<F, true>(T{}));
+  return *this;
+}
+template <bool kConditional, class F>
+OpDef& OpDef::complex(F) {
+  detail::add_complex<F, kConditional>(PointwiseDef::of(*this).variants.back());
   return *this;
 }
 template <class T, class F>

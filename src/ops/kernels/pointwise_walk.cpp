@@ -38,6 +38,7 @@ struct Plan {
   std::array<Dims, kMaxOperands> strides;  // of strided operands, in elements
   bool is_flat = true;                     // no operand is strided
   int64_t numel = 1;
+  int64_t block = kBlock;  // elements at a time: fewer of 16 bytes
 };
 
 // The conversion of an operand between memory and loop; of the result it runs the other way.
@@ -83,6 +84,7 @@ Plan make_plan(const WalkOperand& out, std::span<const WalkOperand> in) {
                     .is_plain = true};
     set_conversion(item, o, k == 0);
     plan.items.push_back(item);
+    if (item.loop_bytes > 8 || item.stored_bytes > 8) plan.block = kBlock / 2;
     if (item.access == Access::kStrided) given[k] = aligned_strides(o, shape);
   }
 
@@ -135,7 +137,7 @@ class Piece {
     const size_t count = plan.items.size();
     for (size_t k = 1; k < count; ++k)
       if (plan.items[k].access == Access::kSingle) {
-        convert(k, block(k), plan.items[k].base, 0, std::min(kBlock, plan.numel));
+        convert(k, block(k), plan.items[k].base, 0, std::min(plan.block, plan.numel));
         any_scratch_ = true;
       } else if (!plan.items[k].is_plain) {
         any_scratch_ = true;
@@ -145,14 +147,14 @@ class Piece {
 
   void run(int64_t begin, int64_t end) {
     if (plan_.is_flat) {
-      const int64_t step = any_scratch_ ? kBlock : end - begin;
+      const int64_t step = any_scratch_ ? plan_.block : end - begin;
       for (int64_t i = begin; i < end; i += step) run_dense(i, std::min(step, end - i));
       return;
     }
     seek(begin);
     const int64_t row = plan_.sizes.back();
     for (int64_t i = begin; i < end;) {
-      int64_t n = std::min(kBlock, end - i);
+      int64_t n = std::min(plan_.block, end - i);
       if (row >= kLongRow) n = std::min(n, row - index_.back());
       run_strided(i, n);
       i += n;

@@ -65,6 +65,20 @@ void blas_batched(const Tensor& a, const Tensor& b, const Tensor& out, double al
                      std::max<int64_t>(1, out.size(1) == 1 ? out.size(2) : out.stride(1)));
 }
 
+// Four real products: (ar + i ai)(br + i bi).
+void complex_product(const char* op, const Tensor& a, const Tensor& b, const Tensor& out,
+                     double alpha, double beta) {
+  const Tensor ar = part_of(a, 0).contiguous(), ai = part_of(a, 1).contiguous();
+  const Tensor br = part_of(b, 0).contiguous(), bi = part_of(b, 1).contiguous();
+  const Tensor real = part_of(out, 0).clone(), imaginary = part_of(out, 1).clone();
+  product_into(op, ar, br, real, alpha, beta);
+  product_into(op, ai, bi, real, -alpha, 1);
+  product_into(op, ar, bi, imaginary, alpha, beta);
+  product_into(op, ai, br, imaginary, alpha, 1);
+  copy_into(part_of(out, 0), real);
+  copy_into(part_of(out, 1), imaginary);
+}
+
 }  // namespace
 
 void product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, double alpha,
@@ -88,6 +102,9 @@ void product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor
   case DType::kInt8:
   case DType::kUInt8:
     return generic_product<uint8_t, uint32_t>(a, b, out, alpha, beta);
+  case DType::kComplex64:
+  case DType::kComplex128:
+    return complex_product(op, a, b, out, alpha, beta);
   case DType::kBool:
     throw_error(ErrorKind::kRuntime, cat("\"", op, "\" not implemented for 'Bool'"));
   }

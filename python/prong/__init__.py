@@ -104,8 +104,10 @@ from prong.functional import (  # noqa: E402  (over the ops, which are there fro
 # Loaded when first used, so that `import prong` stays quick.
 _SUBMODULES = frozenset(
     {
+        "amp",
         "autograd",
         "backends",
+        "cpu",
         "cuda",
         "fft",
         "futures",
@@ -127,7 +129,27 @@ _SUBMODULES = frozenset(
 
 
 # Functions of those that are the package's too.
-_OF_SUBMODULES = {"load": "serialization", "save": "serialization"}
+_OF_SUBMODULES = {
+    "load": "serialization",
+    "save": "serialization",
+    "autocast": "amp.autocast_mode",
+    "GradScaler": "amp.grad_scaler",
+    "autocast_decrement_nesting": "amp.state",
+    "autocast_increment_nesting": "amp.state",
+    "clear_autocast_cache": "amp.state",
+    "get_autocast_cpu_dtype": "amp.state",
+    "get_autocast_dtype": "amp.state",
+    "get_autocast_gpu_dtype": "amp.state",
+    "is_autocast_cache_enabled": "amp.state",
+    "is_autocast_cpu_enabled": "amp.state",
+    "is_autocast_enabled": "amp.state",
+    "set_autocast_cache_enabled": "amp.state",
+    "set_autocast_cpu_dtype": "amp.state",
+    "set_autocast_cpu_enabled": "amp.state",
+    "set_autocast_dtype": "amp.state",
+    "set_autocast_enabled": "amp.state",
+    "set_autocast_gpu_dtype": "amp.state",
+}
 
 
 def __getattr__(name: str):

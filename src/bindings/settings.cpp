@@ -7,6 +7,7 @@
 #include "bindings/constants.h"
 #include "bindings/errors.h"
 #include "bindings/module.h"
+#include "eager/autocast.h"
 #include "eager/modes.h"
 #include "runtime/interrupt.h"
 #include "runtime/parallel.h"
@@ -59,6 +60,13 @@ void set_printing(std::optional<int> precision, std::optional<double> threshold,
   set_print_options(o);
 }
 
+void set_autocast(bool enabled, nb::handle object, bool keeps_casts) {
+  DType dtype;
+  if (!dtype_from(object.ptr(), &dtype))
+    throw_error(ErrorKind::kType, cat("expected a dtype, got ", nb::repr(object).c_str()));
+  eager::set_autocast({.enabled = enabled, .dtype = dtype, .keeps_casts = keeps_casts});
+}
+
 nb::dict memory() {
   const MemoryStats s = memory_stats();
   nb::dict d;
@@ -93,6 +101,11 @@ void bind_settings(nb::module_& m) {
   m.def("_enter_inference_mode", &eager::enter_inference_mode);
   m.def("_get_modes", [] { return context()[ContextWord::kModes]; });
   m.def("_set_modes", [](uint64_t word) { context()[ContextWord::kModes] = word; });
+  m.def("_get_autocast", [] {
+    const eager::Autocast state = eager::autocast();
+    return nb::make_tuple(state.enabled, nb::borrow(dtype_object(state.dtype)), state.keeps_casts);
+  });
+  m.def("_set_autocast", &set_autocast);
   m.def("get_default_dtype", [] { return nb::borrow(dtype_object(default_dtype())); });
   m.def("set_default_dtype", &set_dtype, nb::arg("d"));
   m.def("_print_options", &printing);

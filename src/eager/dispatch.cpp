@@ -3,6 +3,7 @@
 
 #include <cctype>
 
+#include "eager/autocast.h"
 #include "profile/profile.h"
 
 namespace prong::eager {
@@ -64,6 +65,8 @@ IValue run_plain(const OpDef& op, std::span<const IValue> args) {
 }
 
 IValue run(const OpDef& op, std::span<const IValue> args) {
+  if (is_autocast_enabled()) [[unlikely]]
+    return run_autocast(op, args);
   if (const uint64_t word = context()[ContextWord::kInterceptor]) [[unlikely]]
     return reinterpret_cast<Interceptor*>(word)->run(op, args);
   return run_plain(op, args);

@@ -1,5 +1,7 @@
 """torch.cuda on a machine without one: programs ask before they use it."""
 
+import importlib
+
 from prong import _names
 
 
@@ -39,4 +41,7 @@ def current_device() -> int:
     raise AssertionError("Torch not compiled with CUDA enabled (prong computes on the CPU only)")
 
 
-__getattr__ = _names.module_getattr("prong.cuda")
+def __getattr__(name: str):
+    if name == "amp":
+        return importlib.import_module("prong.cuda.amp")
+    _names.raise_missing("prong.cuda", name)

@@ -35,6 +35,7 @@ from .function.distances import (
     normalize,
     pairwise_distance,
 )
+from .function.grids import affine_grid, upsample, upsample_bilinear, upsample_nearest
 from .function.losses import (
     cosine_embedding_loss,
     gaussian_nll_loss,
@@ -69,6 +70,14 @@ from .function.op_losses import (
     mse_loss,
     nll_loss,
     smooth_l1_loss,
+)
+from .function.pooling import (
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
 )
 from .function.shapes import (
     channel_shuffle,

@@ -17,7 +17,7 @@ from prong._typed_tensors import BFloat16Tensor as BFloat16Tensor, BoolTensor as
 from prong.autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from prong.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from prong.functional import broadcast_shapes as broadcast_shapes, broadcast_tensors as broadcast_tensors
-from prong import autograd as autograd, backends as backends, cuda as cuda, fft as fft, futures as futures, jit as jit, linalg as linalg, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, serialization as serialization, special as special, testing as testing, types as types, utils as utils, version as version
+from prong import amp as amp, autograd as autograd, backends as backends, cpu as cpu, cuda as cuda, fft as fft, futures as futures, jit as jit, linalg as linalg, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, serialization as serialization, special as special, testing as testing, types as types, utils as utils, version as version
 
 pi: builtins.float
 e: builtins.float

@@ -55,6 +55,9 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     """A tensor of obj: itself or its memory where that is possible, unless copy=True."""
     if isinstance(obj, _core.Tensor):
         made = obj
+    elif getattr(type(obj), "_is_prong_storage", False):
+        made = obj._bytes  # its memory, as bytes or as what dtype says
+        made = made if dtype in (None, made.dtype) else made.view(dtype)
     elif not copy and hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__"):
         made = from_dlpack(obj)
     elif not copy and not isinstance(obj, (str, list, tuple, bool, int, float)) and _is_buffer(obj):

@@ -19,9 +19,7 @@ def broadcast_shapes(*shapes) -> "prong.Size":
             if shape[-i] == 1 or shape[-i] == sizes[-i]:
                 continue
             if sizes[-i] != 1:
-                raise RuntimeError(
-                    "Shape mismatch: objects cannot be broadcast to a single shape"
-                )
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
             sizes[-i] = shape[-i]
     return prong.Size(sizes)
 

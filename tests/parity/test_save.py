@@ -6,6 +6,8 @@ import io
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -383,9 +385,50 @@ def test_what_cannot_be_saved(tmp_path):
         prong.save(1, 3)
 
 
-def test_safetensors(tmp_path):
-    safetensors = pytest.importorskip("safetensors.numpy")
+SAFETENSORS = """
+import sys, torch, safetensors
+from safetensors import torch as files
+path = sys.argv[1]
+state = {"a": torch.arange(6).reshape(2, 3), "b": torch.ones(3).to(torch.bfloat16), "c": torch.zeros(())}
+files.save_file(state, path, metadata={"k": "v"})
+back = files.load_file(path)
+assert all(torch.equal(back[k], v) and back[k].dtype is v.dtype for k, v in state.items())
+with safetensors.safe_open(path, framework="pt") as file:
+    assert file.metadata() == {"k": "v"} and file.get_slice("a")[1:].tolist() == [[3, 4, 5]]
+source, target = torch.nn.Linear(2, 3), torch.nn.Linear(2, 3)
+files.save_model(source, path)
+files.load_model(target, path)
+assert torch.equal(source.weight, target.weight)
+data = open(path, "rb").read()
+for broken in (data[:-1], b"\\xff" * 8 + data[8:], data[:20], b""):
+    try:
+        files.load(broken)
+    except safetensors.SafetensorError as error:
+        assert str(error)
+    else:
+        raise AssertionError("a damaged file was read")
+print(torch.__name__)
+"""
+
+
+def test_safetensors_with_its_own_torch_functions(tmp_path):
+    pytest.importorskip("safetensors")
     path = tmp_path / "w.safetensors"
-    safetensors.save_file({"w": prong.arange(4.0).numpy()}, path)
-    back = {k: prong.from_numpy(v) for k, v in safetensors.load_file(path).items()}
-    assert back["w"].tolist() == [0, 1, 2, 3]
+    run = subprocess.run(
+        [sys.executable, "-m", "prong", "-c", SAFETENSORS, str(path)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "prong\n"
+
+
+def test_storages_of_files(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(10)))
+    private = prong.UntypedStorage.from_file(str(path), False, 8)
+    assert private.nbytes() == 8 and private[3] == 3 and private[2:4].tolist() == [2, 3]
+    private[0] = 7
+    shared = prong.UntypedStorage.from_file(str(path), True, 12)
+    shared[1] = 9
+    assert path.read_bytes()[:3] == bytes([0, 9, 2]) and len(path.read_bytes()) == 12
+    assert prong.asarray(private[4:8], dtype=prong.int32).tolist() == [0x07060504]

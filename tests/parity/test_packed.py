@@ -106,3 +106,18 @@ def test_faults(name):
         FAULTS[name](torch.nn.utils.rnn, torch)
     with pytest.raises(theirs.type):
         FAULTS[name](prong.nn.utils.rnn, prong)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}, {"bias": False}])
+def test_projections(options):
+    results = []
+    for m in (prong, torch):
+        m.manual_seed(1)
+        net = m.nn.LSTM(4, 5, proj_size=3, **options)
+        given = rows() if m is torch else list(map(to_prong, rows()))
+        packed = m.nn.utils.rnn.pack_sequence(given, enforce_sorted=False)
+        output, (h, c) = net(packed)
+        plain, (ph, pc) = net(given[1])
+        results.append([output.data, h, c, plain, ph, pc, *net.parameters()])
+    for a, b in zip(*results, strict=True):
+        same(a, b)

@@ -7,6 +7,7 @@ import prong
 from prong import Tensor
 
 from . import functional as F
+from .projected_lstm import one_direction
 from .utils.rnn import PackedSequence, groups_of
 
 _OPS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
@@ -24,7 +25,7 @@ def run_packed(module, input: PackedSequence, hx):
         )
     states = _first_states(module, data, sizes[0], hx, input.sorted_indices)
     per_layer = 2 if module.bidirectional else 1
-    per_cell = 4 if module.bias else 2
+    per_cell = (4 if module.bias else 2) + (1 if module.proj_size else 0)
     last = []
     for layer in range(module.num_layers):
         outputs = []
@@ -48,15 +49,16 @@ def run_packed(module, input: PackedSequence, hx):
 
 def _first_states(module, data, batch, hx, order):
     cells = module.num_layers * (2 if module.bidirectional else 1)
-    count = 2 if module.mode == "LSTM" else 1
+    sizes = [module.proj_size or module.hidden_size]
+    if module.mode == "LSTM":
+        sizes.append(module.hidden_size)
     if hx is None:
-        zeros = data.new_zeros([cells, batch, module.hidden_size])
-        return [zeros] * count
-    states = list(hx) if count == 2 else [hx]
-    for i, state in enumerate(states):
-        expected = (cells, batch, module.hidden_size)
+        return [data.new_zeros([cells, batch, size]) for size in sizes]
+    states = list(hx) if len(sizes) == 2 else [hx]
+    for i, (state, size) in enumerate(zip(states, sizes, strict=True)):
+        expected = (cells, batch, size)
         if tuple(state.shape) != expected:
-            name = f"hidden[{i}]" if count == 2 else "hidden"
+            name = f"hidden[{i}]" if len(sizes) == 2 else "hidden"
             raise RuntimeError(f"Expected {name} size {expected}, got {list(state.shape)}")
     return states if order is None else [s.index_select(1, order) for s in states]
 
@@ -67,9 +69,14 @@ class _Step:
     def __init__(self, module, weights):
         self._op = getattr(prong, _OPS[module.mode])
         self._has_cell = module.mode == "LSTM"
+        self._projected = module.proj_size > 0
         self._settings = (list(weights), module.bias, 1, 0.0, module.training, False, False)
 
     def __call__(self, x: Tensor, states: list[Tensor]):
+        if self._projected:
+            weights, bias = self._settings[:2]
+            output, h, c = one_direction(x, *states, weights, bias, False)
+            return output, [h, c]
         before = [s.unsqueeze(0) for s in states]
         given = before if self._has_cell else before[0]
         output, *after = self._op(x, given, *self._settings)

@@ -13,6 +13,7 @@ from . import init
 from .module import Module
 from .packed_rnn import run_packed
 from .parameter import Parameter
+from .projected_lstm import run_projected
 from .utils.rnn import PackedSequence
 
 
@@ -76,10 +77,14 @@ class RNNBase(Module):
             raise ValueError("hidden_size must be greater than zero")
         if num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
-        if proj_size != 0:
-            raise NotImplementedError(
-                f"{mode}: prong has no projections yet (proj_size={proj_size})"
+        if proj_size < 0:
+            raise ValueError(
+                "proj_size should be a positive integer or zero to disable projections"
             )
+        if proj_size >= hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if proj_size > 0 and mode != "LSTM":
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -94,14 +99,16 @@ class RNNBase(Module):
         self._flat_weights_names = []
         for layer in range(num_layers):
             for direction in range(directions):
-                size = input_size if layer == 0 else hidden_size * directions
+                size = input_size if layer == 0 else (proj_size or hidden_size) * directions
                 suffix = f"_l{layer}" + ("_reverse" if direction else "")
                 shapes: dict[str, tuple[int, ...]] = {
                     f"weight_ih{suffix}": (gates, size),
-                    f"weight_hh{suffix}": (gates, hidden_size),
+                    f"weight_hh{suffix}": (gates, proj_size or hidden_size),
                 }
                 if bias:
                     shapes |= {f"bias_ih{suffix}": (gates,), f"bias_hh{suffix}": (gates,)}
+                if proj_size:
+                    shapes[f"weight_hr{suffix}"] = (proj_size, hidden_size)
                 for name, shape in shapes.items():
                     setattr(self, name, Parameter(prong.empty(shape, device=device, dtype=dtype)))
                     self._flat_weights_names.append(name)
@@ -140,7 +147,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self):
-        per_layer = 4 if self.bias else 2
+        per_layer = (4 if self.bias else 2) + (1 if self.proj_size else 0)
         weights = self._flat_weights
         return [weights[i : i + per_layer] for i in range(0, len(weights), per_layer)]
 
@@ -173,23 +180,23 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
 
-    def _check_state(self, state: Tensor, input: Tensor, name: str) -> None:
+    def _check_state(self, state: Tensor, input: Tensor, name: str, size: int) -> None:
         batch = input.size(0) if self.batch_first else input.size(1)
         layers = self.num_layers * (2 if self.bidirectional else 1)
         if (
             state.dim() != 3
             or state.size(0) != layers
             or state.size(1) != batch
-            or state.size(2) != self.hidden_size
+            or state.size(2) != size
         ):
             raise RuntimeError(
-                f"Expected {name} size ({layers}, {batch}, {self.hidden_size}), got {list(state.shape)}"
+                f"Expected {name} size ({layers}, {batch}, {size}), got {list(state.shape)}"
             )
 
-    def _zero_state(self, input: Tensor) -> Tensor:
+    def _zero_state(self, input: Tensor, size: int) -> Tensor:
         batch = input.size(0) if self.batch_first else input.size(1)
         layers = self.num_layers * (2 if self.bidirectional else 1)
-        return prong.zeros(layers, batch, self.hidden_size, dtype=input.dtype)
+        return prong.zeros(layers, batch, size, dtype=input.dtype)
 
 
 class LSTM(RNNBase):
@@ -209,8 +216,8 @@ class LSTM(RNNBase):
         if not is_batched:
             x = input.unsqueeze(0 if self.batch_first else 1)
         if hx is None:
-            h0 = self._zero_state(x)
-            c0 = h0
+            h0 = self._zero_state(x, self.proj_size or self.hidden_size)
+            c0 = self._zero_state(x, self.hidden_size)
         else:
             h0 = hx[0]
             c0 = hx[1]
@@ -227,19 +234,22 @@ class LSTM(RNNBase):
                     "For batched 3-D input, hx and cx should also be 3-D but got "
                     f"({h0.dim()}-D, {c0.dim()}-D) tensors"
                 )
-            self._check_state(h0, x, "hidden[0]")
-            self._check_state(c0, x, "hidden[1]")
-        output, hn, cn = prong.lstm(
-            x,
-            [h0, c0],
-            self._flat_weights,
-            self.bias,
-            self.num_layers,
-            self.dropout,
-            self.training,
-            self.bidirectional,
-            self.batch_first,
-        )
+            self._check_state(h0, x, "hidden[0]", self.proj_size or self.hidden_size)
+            self._check_state(c0, x, "hidden[1]", self.hidden_size)
+        if self.proj_size > 0 and not is_scripting():
+            output, hn, cn = run_projected(self, x, h0, c0)
+        else:
+            output, hn, cn = prong.lstm(
+                x,
+                [h0, c0],
+                self._flat_weights,
+                self.bias,
+                self.num_layers,
+                self.dropout,
+                self.training,
+                self.bidirectional,
+                self.batch_first,
+            )
         if not is_batched:
             return output.squeeze(0 if self.batch_first else 1), (hn.squeeze(1), cn.squeeze(1))
         return output, (hn, cn)
@@ -260,7 +270,7 @@ class GRU(RNNBase):
         if not is_batched:
             x = input.unsqueeze(0 if self.batch_first else 1)
         if hx is None:
-            h0 = self._zero_state(x)
+            h0 = self._zero_state(x, self.hidden_size)
         else:
             h0 = hx
             if not is_batched:
@@ -273,7 +283,7 @@ class GRU(RNNBase):
                 raise RuntimeError(
                     f"For batched 3-D input, hx should also be 3-D but got {h0.dim()}-D tensor"
                 )
-            self._check_state(h0, x, "hidden")
+            self._check_state(h0, x, "hidden", self.hidden_size)
         output, hn = prong.gru(
             x,
             h0,
@@ -322,7 +332,7 @@ class RNN(RNNBase):
         if not is_batched:
             x = input.unsqueeze(0 if self.batch_first else 1)
         if hx is None:
-            h0 = self._zero_state(x)
+            h0 = self._zero_state(x, self.hidden_size)
         else:
             h0 = hx
             if not is_batched:
@@ -335,7 +345,7 @@ class RNN(RNNBase):
                 raise RuntimeError(
                     f"For batched 3-D input, hx should also be 3-D but got {h0.dim()}-D tensor"
                 )
-            self._check_state(h0, x, "hidden")
+            self._check_state(h0, x, "hidden", self.hidden_size)
         if self.mode == "RNN_TANH":
             output, hn = prong.rnn_tanh(
                 x,

@@ -75,7 +75,7 @@ class _Step:
     def __call__(self, x: Tensor, states: list[Tensor]):
         if self._projected:
             weights, bias = self._settings[:2]
-            output, h, c = one_direction(x, *states, weights, bias, False)
+            output, h, c = one_direction(x, states[0], states[1], weights, bias, False)
             return output, [h, c]
         before = [s.unsqueeze(0) for s in states]
         given = before if self._has_cell else before[0]

@@ -39,7 +39,7 @@ def affine_grid(theta: Tensor, size: list[int], align_corners: bool | None = Non
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     axes = [_positions(s, align_corners, theta.dtype) for s in size[2:]]
-    grids = prong.meshgrid(*axes, indexing="ij")
+    grids = prong.meshgrid(axes, indexing="ij")
     points = prong.stack([*reversed(grids), prong.ones_like(grids[0])], -1)
     flat = points.reshape(1, -1, n + 1) @ theta.transpose(1, 2)
     return flat.reshape([size[0], *size[2:], n])

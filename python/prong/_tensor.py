@@ -6,6 +6,7 @@ from typing import Any
 from prong import _core, _names
 from prong._core import Tensor
 from prong._storage import UntypedStorage
+from prong.autograd.backward import TENSOR_METHODS
 
 _OLD_NAMES = {
     "float16": "Half",
@@ -80,7 +81,7 @@ def _dlpack_device(self):
 
 
 def _state(self):
-    return {name: value for name, value in self.__dict__.items() if name != "_grad"}
+    return dict(self.__dict__)
 
 
 def _reduce_ex(self, protocol):
@@ -159,15 +160,6 @@ def _apply_(self, function):
     return self
 
 
-def _detach_(self):
-    if not self.is_leaf:
-        raise NotImplementedError(
-            "prong has no Tensor.detach_ of a computed tensor yet; use x = x.detach()"
-        )
-    self.requires_grad = False
-    return self
-
-
 def _share_memory_(self):
     raise NotImplementedError("prong has no tensors in memory shared between processes yet")
 
@@ -200,7 +192,6 @@ _METHODS: dict[str, Any] = {
     "is_shared": lambda self: False,
     "share_memory_": _share_memory_,
     "apply_": _apply_,
-    "detach_": _detach_,
     "get_device": lambda self: -1,
     "untyped_storage": lambda self: UntypedStorage.of(self),
     "storage": lambda self: UntypedStorage.of(self),
@@ -216,8 +207,9 @@ _METHODS: dict[str, Any] = {
 
 def install_methods() -> None:
     """Puts the methods on the type; an op of the same name gives way. Called by the package."""
-    for name, method in _METHODS.items():
-        if callable(method) and getattr(method, "__name__", "") in ("<lambda>", f"_{name}"):
+    for name, method in {**_METHODS, **TENSOR_METHODS}.items():
+        given = getattr(method, "__name__", "")
+        if callable(method) and given in ("<lambda>", f"_{name}", f"_{name}_of"):
             method.__name__ = name
             method.__qualname__ = f"Tensor.{name}"
         setattr(Tensor, name, method)

@@ -29,6 +29,7 @@ NB_MODULE(_core, m) {
   bind_dtype_rules(m);
   bind_generator(m);
   bind_registry(m);
+  bind_autograd(m);
   bind_profiler(m);
   bind_futures(m);
   bind_script_types(m);

@@ -10,6 +10,7 @@ void bind_settings(
 void bind_registry(nanobind::module_& m);  // the ops as data: for tests, stubs and docs
 void bind_dtype_rules(nanobind::module_& m);
 void bind_generator(nanobind::module_& m);
+void bind_autograd(nanobind::module_& m);
 void bind_profiler(nanobind::module_& m);
 
 }  // namespace prong::python

@@ -91,6 +91,8 @@ nb::dict describe(const OpDef& op) {
   d["view_of"] = op.viewed_argument();
   d["random"] = op.is_random();
   d["dynamic_shape"] = op.dynamic_shape_reason();
+  d["has_grad"] = op.gradient() != nullptr;
+  d["composite"] = op.is_composite();
   d["no_grad"] = op.no_grad_reason();
   d["no_vmap"] = op.no_vmap_reason();
   d["not_differentiable"] = op.not_differentiable_reason();

@@ -1,6 +1,7 @@
 // Attributes of tensors: shape, dtype, requires_grad and their like.
 #include "bindings/constants.h"
 #include "bindings/convert.h"
+#include "bindings/grad_fn.h"
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
 #include "bindings/trace.h"
@@ -42,7 +43,7 @@ PyObject* get_is_inference(PyObject* self, void*) {
 }
 
 PyObject* get_requires_grad(PyObject* self, void*) {
-  return PyBool_FromLong(impl_of(self)->requires_grad);
+  return PyBool_FromLong(eager::requires_grad(impl_of(self)));
 }
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
@@ -65,33 +66,61 @@ PyObject* get_is_leaf(PyObject* self, void*) {
   return PyBool_FromLong(eager::is_leaf(tensor_of(self)));
 }
 PyObject* get_grad_fn(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    const std::string name = eager::grad_fn_name(tensor_of(self));
-    if (name.empty()) return Py_NewRef(Py_None);
-    return PyUnicode_FromFormat("<%s>", name.c_str());
+  return guarded([&] {
+    const Tensor t = tensor_of(self);
+    return grad_fn_object(eager::requires_grad(t.impl()) ? eager::grad_fn(t) : nullptr);
+  });
+}
+PyObject* get_output_nr(PyObject* self, void*) {
+  return PyLong_FromUnsignedLong(impl_of(self)->output_nr);
+}
+PyObject* get_retains_grad(PyObject* self, void*) {
+  const TensorImpl* t = impl_of(self);
+  return PyBool_FromLong(t->autograd && eager::meta_of(t)->retains_grad);
+}
+PyObject* get_base(PyObject* self, void*) {
+  return guarded([&] {
+    const TensorImpl* t = impl_of(self);
+    return wrap(eager::is_view(t) ? eager::meta_of(t)->base : Tensor());
   });
 }
 
-// Kept in the instance's dict until the tape writes it.
 PyObject* get_grad(PyObject* self, void*) {
-  PyObject* dict = reinterpret_cast<PyTensor*>(self)->dict;
-  PyObject* grad = dict ? PyDict_GetItemString(dict, "_grad") : nullptr;
-  return Py_NewRef(grad ? grad : Py_None);
+  return guarded([&] {
+    const TensorImpl* t = impl_of(self);
+    if (t->autograd && eager::meta_of(t)->grad.defined()) return wrap(eager::meta_of(t)->grad);
+    if (t->requires_grad && !eager::is_leaf(tensor_of(self)) &&
+        !eager::make_meta(impl_of(self)).retains_grad &&
+        PyErr_WarnEx(
+            PyExc_UserWarning,
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+            ".grad "
+            "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
+            "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf "
+            "Tensor. "
+            "If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor "
+            "instead.",
+            1) < 0)
+      throw PythonError();
+    return Py_NewRef(Py_None);
+  });
 }
 int set_grad(PyObject* self, PyObject* value, void*) {
   return guarded([&]() -> int {
-    PyObject*& dict = reinterpret_cast<PyTensor*>(self)->dict;
+    TensorImpl* t = impl_of(self);
     if (!value || value == Py_None) {
-      if (dict && PyDict_GetItemString(dict, "_grad")) PyDict_DelItemString(dict, "_grad");
+      if (t->autograd) eager::meta_of(t)->grad = {};
       return 0;
     }
     PRONG_CHECK(is_tensor(value), kType,
                 "assigned grad expected to be a Tensor or None but got grad of type ",
                 type_name(value));
-    PRONG_CHECK(impl_of(value)->sizes == impl_of(self)->sizes, kRuntime,
+    PRONG_CHECK(value != self, kRuntime, "can't assign Variable as its own grad");
+    PRONG_CHECK(impl_of(value)->dtype == t->dtype, kRuntime,
+                "assigned grad has data of a different type");
+    PRONG_CHECK(impl_of(value)->sizes == t->sizes, kRuntime,
                 "assigned grad has data of a different size");
-    if (!dict) dict = checked(PyDict_New());
-    checked(PyDict_SetItemString(dict, "_grad", value));
+    eager::make_meta(t).grad = tensor_of(value);
     return 0;
   });
 }
@@ -116,6 +145,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     to->numel = from->numel;
     to->dtype = from->dtype;
     to->is_contiguous = from->is_contiguous;
+    if (to->autograd) eager::meta_of(to)->accumulator = {};  // it knows the old shape
     return 0;
   });
 }
@@ -136,7 +166,7 @@ PyGetSetDef attributes[] = {
     {"data", get_data, set_data, "The same memory, apart from gradients.", nullptr},
     {"names", get_names, nullptr, nullptr, nullptr},
     {"_version", get_version, nullptr, "Counts the in-place writes to the memory.", nullptr},
-    {"output_nr", get_zero, nullptr, nullptr, nullptr},
+    {"output_nr", get_output_nr, nullptr, nullptr, nullptr},
     {"is_cpu", get_true, nullptr, nullptr, nullptr},
     {"is_cuda", get_false, nullptr, nullptr, nullptr},
     {"is_mps", get_false, nullptr, nullptr, nullptr},
@@ -146,7 +176,8 @@ PyGetSetDef attributes[] = {
     {"is_quantized", get_false, nullptr, nullptr, nullptr},
     {"is_nested", get_false, nullptr, nullptr, nullptr},
     {"is_mkldnn", get_false, nullptr, nullptr, nullptr},
-    {"retains_grad", get_false, nullptr, nullptr, nullptr},
+    {"_base", get_base, nullptr, "The tensor that this is a view of.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},
     {"_is_inference", get_is_inference, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

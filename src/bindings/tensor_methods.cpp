@@ -261,7 +261,8 @@ PyObject* method_as_subclass(PyObject* self, PyObject* cls) {
   return guarded([&] {
     Tensor t = alias_of(self);
     t.impl()->requires_grad = impl_of(self)->requires_grad;
-    t.impl()->autograd = impl_of(self)->autograd;
+    t.impl()->grad_fn = Ref<RefCounted>(eager::grad_fn(tensor_of(self)));
+    t.impl()->output_nr = impl_of(self)->output_nr;
     return wrap_as(std::move(t), tensor_subclass(cls));
   });
 }

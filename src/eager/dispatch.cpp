@@ -1,67 +1,48 @@
-// Dispatch: trace event, interceptor, grad-mode rules around a kernel.
+// Dispatch: trace event, interceptor, the tape around a kernel.
 #include "eager/dispatch.h"
 
-#include <cctype>
-
 #include "eager/autocast.h"
+#include "eager/record.h"
 #include "profile/profile.h"
 
 namespace prong::eager {
 namespace {
 
-bool wants_grad(const IValue& v) {
-  if (v.is_tensor()) return v.tensor_impl()->requires_grad;
-  if (v.is_list() || v.is_tuple()) {
-    for (const IValue& item : v.items())
-      if (item.is_tensor() && item.tensor_impl()->requires_grad) return true;
-  }
-  return false;
-}
-
-void remember(IValue& result, const OpDef& op) {
+void mark_inference(const IValue& result) {
   if (result.is_tensor()) {
-    TensorImpl* t = result.tensor_impl();
-    if (!is_inexact(t->dtype)) return;
-    t->requires_grad = true;
-    t->autograd = make_ref<History>(op);
-  } else if (result.is_tuple() || result.is_list()) {
-    for (const IValue& item : result.items()) {
-      IValue each = item;
-      remember(each, op);
-    }
+    result.tensor_impl()->is_inference = true;
+  } else if (result.is_list() || result.is_tuple()) {
+    for (const IValue& item : result.items()) mark_inference(item);
   }
 }
 
-// An op that had nothing to do (contiguous, to) gives its argument back, which keeps its own
-// history.
-bool is_argument(const IValue& result, std::span<const IValue> args) {
-  if (!result.is_tensor()) return false;
-  for (const IValue& arg : args)
-    if (arg.is_tensor() && arg.tensor_impl() == result.tensor_impl()) return true;
-  return false;
-}
+// Ops inside a composite op come here again; what their kernels apply is theirs alone.
+struct PlainKernel {
+  PlainKernel() : saved(composing) { composing = nullptr; }
+  ~PlainKernel() { composing = saved; }
+  KernelFn saved;
+};
 
-void check_inplace(const OpDef& op, std::span<const IValue> args) {
-  const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
-  if (!target.is_tensor() || !target.tensor_impl()->requires_grad) return;
-  PRONG_CHECK(target.tensor_impl()->autograd, kRuntime,
-              "a leaf Variable that requires grad is being used in an in-place operation (",
-              op.base_name(), "); do it under torch.no_grad() or on a detached tensor");
+IValue run_unrecorded(const OpDef& op, std::span<const IValue> args) {
+  IValue result = op.kernel()(op, args);
+  if (op.viewed_argument() >= 0) [[unlikely]] {
+    if (op.is_differentiable()) note_views(op, args, result);
+  } else if (is_inference_mode() && op.mutated_argument() < 0) [[unlikely]] {
+    mark_inference(result);
+  }
+  return result;
 }
 
 }  // namespace
 
 IValue run_plain(const OpDef& op, std::span<const IValue> args) {
   profile::Scope scope(op.trace_name(), profile::Category::kOp);
-  bool tracked = false;
-  if (is_grad_enabled() && op.is_differentiable())
-    for (const IValue& arg : args) tracked |= wants_grad(arg);
-  if (tracked && op.mutated_argument() >= 0) check_inplace(op, args);
+  PlainKernel plain;
   check_complex(op, args);
-  IValue result = op.kernel()(op, args);
-  if (tracked && (op.mutated_argument() >= 0 || !is_argument(result, args))) [[unlikely]]
-    remember(result, op);
-  return result;
+  if (is_grad_enabled() && op.is_differentiable())
+    for (const IValue& arg : args)
+      if (needs_grad(arg)) return run_recorded(op, args);
+  return run_unrecorded(op, args);
 }
 
 IValue run(const OpDef& op, std::span<const IValue> args) {
@@ -77,19 +58,8 @@ InterceptorScope::InterceptorScope(Interceptor* interceptor) {
 }
 
 std::string grad_fn_name(const Tensor& t) {
-  if (is_leaf(t)) return {};
-  std::string name = static_cast<const History*>(t.impl()->autograd.get())->op->base_name();
-  std::string out;
-  bool upper = true;
-  for (const char c : name) {
-    if (c == '_') {
-      upper = true;
-      continue;
-    }
-    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    upper = false;
-  }
-  return out + "Backward0";
+  Node* node = requires_grad(t.impl()) ? grad_fn(t) : nullptr;
+  return node ? node->name() : std::string();
 }
 
 }  // namespace prong::eager

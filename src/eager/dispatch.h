@@ -5,13 +5,13 @@
 #include <span>
 
 #include "eager/modes.h"
+#include "eager/node.h"
 #include "ops/op_def.h"
 
 namespace prong::eager {
 
 // Checks nothing about types (the caller matched the schema), fills in nothing (defaults are
-// there). Adds the trace event, the rules of grad mode, and an interceptor's view. Throws what the
-// kernel throws.
+// there). Adds the trace event, the tape, and an interceptor's view. Throws what the kernel throws.
 IValue run(const OpDef& op, std::span<const IValue> args);
 
 // Sees each op of its task before it runs: tracing, later recording. Installed in
@@ -33,13 +33,6 @@ class InterceptorScope {
   ContextGuard saved_;
 };
 
-// What a tensor remembers of the op that made it while gradients were on. Until the tape exists it
-// gives is_leaf and the name of grad_fn; backward() says that it is missing.
-struct History final : RefCounted {
-  explicit History(const OpDef& made_by) : op(&made_by) {}
-  const OpDef* op;
-};
-inline bool is_leaf(const Tensor& t) { return !t.impl()->autograd; }
 // "MulBackward0", or empty for a leaf.
 std::string grad_fn_name(const Tensor& t);
 

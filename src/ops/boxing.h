@@ -174,6 +174,9 @@ OpDef& OpDef::shape(F) {
 // arguments may be left out where the schema has defaults. Runs eagerly, below dispatch (no tape,
 // no trace event): for kernels of composite ops.
 IValue call_op(const OpDef& op, std::span<const IValue> given);
+// While the kernel of a composite op runs for its gradient: what call_op runs ops through instead
+// of their kernels. Set by dispatch alone.
+extern thread_local constinit KernelFn composing;
 template <class T>
 IValue to_ivalue(const T& x) {
   return box(x);

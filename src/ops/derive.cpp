@@ -1,5 +1,6 @@
 // What every op gets without writing it: the in-place forms. Called once, after all families are
 // registered.
+#include "ops/gradient.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/op_def.h"
 
@@ -38,6 +39,13 @@ std::string inplace_schema(const OpDef& base) {
 }  // namespace
 
 void Registry::derive() {
+  for (const auto& op : ops_) {
+    const bool is_one_view = op->family() == Family::kView && op->viewed_argument() == 0 &&
+                             op->schema().results.size() == 1 &&
+                             op->schema().results[0]->is(TypeKind::kTensor);
+    if (is_one_view && !op->gradient() && op->is_differentiable() && !op->is_composite())
+      op->grad(op->schema().arguments[0].name, "", [](Gradient& g) { return view_gradient(g); });
+  }
   const size_t written = ops_.size();  // derived ones have no in-place forms themselves
   for (size_t i = 0; i < written; ++i) {
     const OpDef& base = *ops_[i];
@@ -59,10 +67,12 @@ void Registry::derive() {
         .boxed_shape(&first_meta)
         .cost(base.cost())
         .mutates(0)
-        .no_grad(base.no_grad_reason().empty() ? "as the op that it is the in-place form of"
-                                               : base.no_grad_reason())
+        .no_grad(base.no_grad_reason())
         .no_vmap(base.no_vmap_reason());
     if (base.is_random()) op.random();
+    op.gradient_ = base.gradient_;
+    op.composite_ = base.composite_;
+    op.not_differentiable_ = base.not_differentiable_;
     op.inplace_of_ = &base;
   }
 }

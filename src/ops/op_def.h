@@ -16,6 +16,8 @@ namespace prong {
 
 class OpDef;
 class Builder;
+class Gradient;
+struct GradientDef;  // gradient.h: how gradients flow back through the op
 class Scalar;
 struct PointwiseDef;  // kernels/pointwise.h: loops by dtype and the scalar expression of the body
 struct PointwiseOptions;
@@ -103,6 +105,13 @@ class OpDef {
   OpDef& boxed_kernel(KernelFn f);
   OpDef& boxed_shape(ShapeFn f);
   OpDef& cost(CostFn f);
+  // The gradient to one or several arguments, see gradient.h (which a file that calls this
+  // includes).
+  template <class F>
+  OpDef& grad(std::string_view arguments, std::string_view uses, F rule);
+  OpDef& add_grad(std::string_view arguments, std::string_view uses, IValue (*rule)(Gradient&));
+  // The kernel is made of other ops, applied by call(): gradients and batching go through those.
+  OpDef& composite();
   OpDef& no_grad(std::string why);  // the gradient facet is absent, with its reason
   OpDef& no_vmap(std::string why);
   OpDef&
@@ -133,6 +142,8 @@ class OpDef {
   int viewed_argument() const { return view_of_; }
   bool is_random() const { return random_; }
   bool takes_complex() const { return takes_complex_; }
+  bool is_composite() const { return composite_; }
+  const GradientDef* gradient() const { return gradient_.get(); }  // null: none
   bool is_differentiable() const { return not_differentiable_.empty(); }
   const std::string& dynamic_shape_reason() const { return dynamic_shape_; }
   const std::string& no_grad_reason() const { return no_grad_; }
@@ -155,7 +166,8 @@ class OpDef {
   CostFn cost_ = nullptr;
   PointwiseDef* pointwise_ = nullptr;
   int mutates_ = -1, view_of_ = -1;
-  bool random_ = false, takes_complex_ = false;
+  bool random_ = false, composite_ = false, takes_complex_ = false;
+  std::shared_ptr<GradientDef> gradient_;  // shared with the in-place form
   std::string dynamic_shape_, no_grad_, no_vmap_, not_differentiable_, reference_;
   std::vector<Sample> samples_;
   const OpDef* inplace_of_ = nullptr;

@@ -44,6 +44,10 @@ OpDef& OpDef::no_grad(std::string why) {
   no_grad_ = std::move(why);
   return *this;
 }
+OpDef& OpDef::composite() {
+  composite_ = true;
+  return *this;
+}
 OpDef& OpDef::no_vmap(std::string why) {
   no_vmap_ = std::move(why);
   return *this;
@@ -132,6 +136,7 @@ void throw_complex(const OpDef& op, DType dtype) {
   throw_error(ErrorKind::kNotImplemented,
               cat('"', op.base_name(), "\" not implemented for '", scalar_type_name(dtype), "'"));
 }
+thread_local constinit KernelFn composing = nullptr;
 
 TensorMeta meta_from(const IValue& v) {
   if (v.is_meta()) return v.meta();
@@ -167,16 +172,17 @@ std::vector<std::optional<Tensor>> optional_tensors_from(const IValue& list) {
 }
 
 IValue call_op(const OpDef& op, std::span<const IValue> given) {
+  const KernelFn run = composing ? composing : op.kernel();
   const auto& arguments = op.schema().arguments;
   check_complex(op, given);
-  if (given.size() == arguments.size()) return op.kernel()(op, given);
+  if (given.size() == arguments.size()) return run(op, given);
   std::vector<IValue> args(given.begin(), given.end());
   for (size_t i = given.size(); i < arguments.size(); ++i) {
     PRONG_ASSERT(arguments[i].has_default, op.name(), " was called without its argument ",
                  arguments[i].name);
     args.push_back(arguments[i].default_value);
   }
-  return op.kernel()(op, args);
+  return run(op, args);
 }
 
 }  // namespace prong

@@ -13,6 +13,7 @@ enum class ContextWord : int {
   kDefaultDtype,  // tensor
   kAutocast,      // eager
   kInterceptor,   // eager: who sees each op before it runs (tracing); a borrowed pointer
+  kSequence,      // eager: counts the nodes of the tape that this line of execution made
   kUser,          // free for what api or bindings may need
   kCount,
 };

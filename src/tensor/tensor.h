@@ -36,7 +36,11 @@ struct TensorImpl final : RefCounted, Cached {
   bool is_wrapped_number = false;
   bool requires_grad = false;
   bool is_inference = false;  // made under inference_mode
-  // Filled by eager/ (the tape's record of this tensor); opaque here.
+  // Filled by eager/ (the tape); opaque here. grad_fn: the node that made the tensor, as its result
+  // `output_nr`. autograd: what only some tensors have (the gradient, hooks, the tensor that this
+  // is a view of).
+  uint32_t output_nr = 0;
+  Ref<RefCounted> grad_fn;
   Ref<RefCounted> autograd;
   // The Python object that stands for this tensor, borrowed; read and written only with the GIL
   // held, by bindings/.

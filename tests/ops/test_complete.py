@@ -19,8 +19,9 @@ def missing(op: dict) -> list[str]:
     if not op["samples"] and not op["inplace_of"]:  # in-place forms run on the samples of their op
         lacks.append("samples")
     if op["family"] != "host":
-        if not op["no_grad"] and not op["not_differentiable"]:
-            lacks.append("gradient, or no_grad or not_differentiable with the reason")
+        differentiates = op["has_grad"] or op["composite"]
+        if not (differentiates or op["no_grad"] or op["not_differentiable"]):
+            lacks.append("gradient, composite(), or no_grad or not_differentiable with the reason")
         if not op["no_vmap"]:
             lacks.append("batching rule, or no_vmap with the reason")
     return lacks

@@ -1,12 +1,19 @@
-"""torch.autograd: grad modes and the profiler; the tape itself comes later."""
+"""torch.autograd: backward and grad over the tape, custom functions, grad modes, the profiler."""
+
+import importlib
 
 from prong import _names
+from prong.autograd import function
+from prong.autograd.backward import backward, grad
+from prong.autograd.function import Function
 from prong.autograd.grad_mode import (
     enable_grad,
     inference_mode,
     no_grad,
     set_grad_enabled,
 )
+
+_LATE = {"profiler", "functional", "gradcheck", "anomaly_mode", "graph"}
 
 
 def Variable(data, requires_grad=False):
@@ -15,11 +22,23 @@ def Variable(data, requires_grad=False):
 
 
 def __getattr__(name: str):
-    if name == "profiler":
-        import importlib
-
-        return importlib.import_module("prong.autograd.profiler")
+    if name in ("gradcheck", "gradgradcheck"):
+        return getattr(importlib.import_module("prong.autograd._gradcheck"), name)
+    if name in ("detect_anomaly", "set_detect_anomaly"):
+        return getattr(importlib.import_module("prong.autograd.anomaly_mode"), name)
+    if name in _LATE:
+        return importlib.import_module(f"prong.autograd.{name}")
     _names.raise_missing("prong.autograd", name)
 
 
-__all__ = ["Variable", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "function",
+    "grad",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+]

@@ -16,6 +16,7 @@ namespace prong {
   _(einsum)                      \
   _(extreme)                     \
   _(fft)                         \
+  _(gradient_ops)                \
   _(index)                       \
   _(join)                        \
   _(linalg_solve)                \

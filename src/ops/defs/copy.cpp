@@ -1,23 +1,22 @@
 // Ops on all elements of a tensor that look at none: clone, copy_, fill_, conversions of the
 // element type.
+#include "ops/gradient.h"
 #include "ops/kernels/fill.h"
-#include "ops/op_def.h"
 
 namespace prong {
 
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kMethodOnly{.function = false};
 
 OpDef& copy_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(Family::kCopy)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_vmap(kVmapLater);
 }
+// The tape converts a gradient back to the dtype of its tensor.
+constexpr auto pass_through = [](Gradient& g) { return g.out(); };
+constexpr auto nothing = [](Gradient& g) { return g.none(); };
+
 TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 TensorMeta like(const TensorMeta& x, DType dtype) { return {x.sizes, dtype}; }
 
@@ -36,6 +35,7 @@ void register_conversion(Registry& r, const char* name) {
       .where(kMethodOnly)
       .kernel([](const Tensor& x) { return x.to(kDType); })
       .shape([](const TensorMeta& x) { return like(x, kDType); })
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3)"}, {"t(3, dtype=int64)"}, {"strided(4, 6)"}})
       .reference(
           kDType == DType::kBFloat16
@@ -51,6 +51,7 @@ void register_whole(Registry& r) {
   copy_op(r, "clone(input: Tensor) -> Tensor", "A copy with memory of its own.")
       .kernel([](const Tensor& x) { return x.clone(); })
       .shape([](const TensorMeta& x) { return like(x); })
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}, {"t()"}, {"t(0, 3)"}})
       .reference("input.copy()");
   copy_op(r, "copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor",
@@ -61,6 +62,8 @@ void register_whole(Registry& r) {
         return in_place(x, [&] { copy_into(x, src); });
       })
       .shape([](const TensorMeta& x, const TensorMeta&, bool) { return like(x); })
+      .grad("input", "", nothing)
+      .grad("src", "", pass_through)
       .samples({{"t(2, 3), t(3)"}, {"t(2, 3), t(2, 3, dtype=int64)"}})
       .reference("np.broadcast_to(src, input.shape)");
   copy_op(r, "fill_(input: Tensor, value: Scalar) -> Tensor", "Sets every element to value.")
@@ -70,6 +73,7 @@ void register_whole(Registry& r) {
         return in_place(x, [&] { fill_number(x, value); });
       })
       .shape([](const TensorMeta& x, const Number&) { return like(x); })
+      .grad("input", "", nothing)
       .samples({{"t(2, 3), 1.5"}, {"t(2, dtype=int64), 2"}})
       .reference("np.full(input.shape, value)");
   copy_op(r, "fill_.Tensor(input: Tensor, value: Tensor) -> Tensor",
@@ -83,6 +87,8 @@ void register_whole(Registry& r) {
         return in_place(x, [&] { copy_into(x, value); });
       })
       .shape([](const TensorMeta& x, const TensorMeta&) { return like(x); })
+      .grad("input", "", nothing)
+      .grad("value", "", pass_through)
       .samples({{"t(2, 3), t()"}})
       .reference("np.full(input.shape, value)");
   copy_op(r, "zero_(input: Tensor) -> Tensor", "Sets every element to zero.")
@@ -90,6 +96,7 @@ void register_whole(Registry& r) {
       .mutates(0)
       .kernel([](const Tensor& x) { return in_place(x, [&] { fill(x, int64_t{0}); }); })
       .shape([](const TensorMeta& x) { return like(x); })
+      .grad("input", "", nothing)
       .samples({{"t(2, 3)"}})
       .reference("np.zeros_like(input)");
   copy_op(
@@ -100,6 +107,7 @@ void register_whole(Registry& r) {
       .kernel(
           [](const Tensor& x, DType dtype, bool, bool copy) { return converted(x, dtype, copy); })
       .shape([](const TensorMeta& x, DType dtype, bool, bool) { return like(x, dtype); })
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3), torch.int64"}, {"t(2, 3, dtype=int64), torch.float64"}})
       .reference("input.astype(dtype)");
   copy_op(r,
@@ -117,6 +125,7 @@ void register_whole(Registry& r) {
       .shape([](const TensorMeta& x, const IValue&, const std::optional<DType>& dtype, bool, bool) {
         return like(x, dtype.value_or(x.dtype));
       })
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3), torch.device('cpu')"}, {"t(2), 'cpu', torch.float64"}});
   copy_op(r,
           "to.other(input: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False) "
@@ -129,6 +138,7 @@ void register_whole(Registry& r) {
       .shape([](const TensorMeta& x, const TensorMeta& other, bool, bool) {
         return like(x, other.dtype);
       })
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3), t(1, dtype=int64)"}})
       .reference("input.astype(other.dtype)");
   copy_op(r, "type_as(input: Tensor, other: Tensor) -> Tensor",
@@ -136,6 +146,7 @@ void register_whole(Registry& r) {
       .where(kMethodOnly)
       .kernel([](const Tensor& x, const Tensor& other) { return x.to(other.dtype()); })
       .shape([](const TensorMeta& x, const TensorMeta& other) { return like(x, other.dtype); })
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3), t(1, dtype=int64)"}})
       .reference("input.astype(other.dtype)");
   copy_op(r, "detach_(input: Tensor) -> Tensor",
@@ -144,6 +155,8 @@ void register_whole(Registry& r) {
       .mutates(0)
       .not_differentiable("it is what cuts the history")
       .kernel([](const Tensor& x) {
+        x.impl()->grad_fn = {};
+        x.impl()->output_nr = 0;
         x.impl()->autograd = {};
         x.impl()->requires_grad = false;
         return x;

@@ -1,5 +1,6 @@
 // Arithmetic, one element at a time: sums, products, quotients, powers, rounding, bounds, blends.
 #include "ops/kernels/pointwise.h"
+#include "ops/gradient.h"
 #include "ops/scalar_math.h"
 
 namespace prong {
@@ -7,12 +8,9 @@ namespace {
 
 using namespace math;
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
-OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).no_grad(kGradLater).no_vmap(kVmapLater);
-}
+OpDef& add_op(Registry& r, std::string_view schema) { return r.add(schema).no_vmap(kVmapLater); }
 
 const Spelling kWithInplace = {.inplace = true};
 
@@ -55,6 +53,10 @@ void check_sub(const OpDef& op, std::span<const IValue> args, DType common) {
               "the `~` or `logical_not()` operator instead.");
 }
 
+Expr scaled(Expr gradient, const IValue& alpha) {
+  return is_one(alpha) ? gradient : op<"mul">(gradient, alpha);
+}
+
 void register_sums(Registry& r) {
   const PointwiseOptions sum = {
       .check = [](const OpDef& op, std::span<const IValue> args,
@@ -68,6 +70,8 @@ void register_sums(Registry& r) {
       .complex([](auto x, auto y) { return x + y; })
       .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return x + alpha * y; })
       .complex([](auto x, auto y, auto alpha) { return x + alpha * y; })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("other", "", [](Gradient& g) { return scaled(g.out(), g.value("alpha")); })
       .where(kWithInplace)
       .samples(binary_samples())
       .reference("input + alpha * other");
@@ -77,6 +81,8 @@ void register_sums(Registry& r) {
       .complex([](auto x, auto y) { return x - y; })
       .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return x - alpha * y; })
       .complex([](auto x, auto y, auto alpha) { return x - alpha * y; })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("other", "", [](Gradient& g) { return -scaled(g.out(), g.value("alpha")); })
       .where({.inplace = true, .aliases = {"subtract"}})
       .samples(binary_samples())
       .reference("input - alpha * other");
@@ -86,6 +92,8 @@ void register_sums(Registry& r) {
       .complex([](auto x, auto y) { return y - x; })
       .variant<Numbers>({0, 1, 2}, [](auto x, auto y, auto alpha) { return y - alpha * x; })
       .complex([](auto x, auto y, auto alpha) { return y - alpha * x; })
+      .grad("input", "", [](Gradient& g) { return -scaled(g.out(), g.value("alpha")); })
+      .grad("other", "", [](Gradient& g) { return g.out(); })
       .where({.method = false})
       .samples(binary_samples())
       .reference("other - alpha * input");
@@ -101,6 +109,7 @@ void register_sums(Registry& r) {
                      "trying to invert a mask, use the `~` or `logical_not()` operator instead.");
                }})
       .complex([](auto x) { return -x; })
+      .grad("input", "", [](Gradient& g) { return -g.out(); })
       .where({.inplace = true, .aliases = {"negative"}})
       .samples(unary_samples())
       .reference("-input");
@@ -114,6 +123,7 @@ void register_sums(Registry& r) {
                                      "The `+` operator, on a bool tensor is not supported.");
                                }})
       .complex([](auto x) { return x; })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
       .samples(unary_samples())
       .reference("+input");
   add_op(r,
@@ -201,6 +211,8 @@ void register_products(Registry& r) {
       .doc("input * other.")
       .pointwise<Numbers>([](auto x, auto y) { return x * y; }, {.keeps_numbers = true})
       .complex([](auto x, auto y) { return x * y; })
+      .grad("input", "other", [](Gradient& g) { return g.out() * g["other"]; })
+      .grad("other", "input", [](Gradient& g) { return g.out() * g["input"]; })
       .where({.inplace = true, .aliases = {"multiply"}})
       .samples(binary_samples())
       .reference("input * other");
@@ -208,6 +220,7 @@ void register_products(Registry& r) {
       .doc("input * input.")
       .pointwise<Numbers>([](auto x) { return x * x; }, {.bool_to_int = true})
       .complex([](auto x) { return x * x; })
+      .grad("input", "input", [](Gradient& g) { return g.out() * (g["input"] * 2.0); })
       .where(kWithInplace)
       .samples(unary_samples())
       .reference("input * input");
@@ -215,6 +228,7 @@ void register_products(Registry& r) {
       .doc("1 / input.")
       .pointwise<Floats>([](auto x) { return 1 / x; }, {.int_to_float = kEveryVariant})
       .complex([](auto x) { return decltype(x)(1) / x; })
+      .grad("input", "result", [](Gradient& g) { return -g.out() * (g["result"] * g["result"]); })
       .where(kWithInplace)
       .samples({{"pos(3, 4)"}, {"pos()"}, {"t(0, 5)"}})
       .reference("1 / input");

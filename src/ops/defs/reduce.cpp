@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/gradient.h"
 #include "ops/kernels/reduce.h"
 #include "ops/scalar_math.h"
 
@@ -168,6 +169,10 @@ void register_sums(Registry& r) {
       .kernel([](const Tensor& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return sum_like<Sum>(x, dim, keepdim, sum_dtype(x.dtype(), dtype));
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              return unreduced(g.out(), g.value("dim"), g.flag("keepdim"), g.sizes("input"));
+            })
       .samples(dim_samples())
       .reference("np.sum(input, axis=dim, keepdims=keepdim)");
   add_op(r,
@@ -194,6 +199,13 @@ void register_sums(Registry& r) {
       .kernel([](const Tensor& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return mean_of(x, dim, keepdim, mean_dtype(x.dtype(), dtype));
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              const TensorMeta x = g.meta("input"), y = g.out().meta();
+              const double n =
+                  y.numel() ? static_cast<double>(x.numel()) / static_cast<double>(y.numel()) : 1;
+              return unreduced(g.out() / n, g.value("dim"), g.flag("keepdim"), x.sizes);
+            })
       .samples(dim_samples())
       .reference("np.mean(input, axis=dim, keepdims=keepdim)");
   add_op(r, "prod(input: Tensor, *, dtype: dtype? = None) -> Tensor")

@@ -1,7 +1,7 @@
 // Ops that look at a tensor's elements through another shape, and host ops that answer about a
 // tensor. The arithmetic is in kernels/geometry.h, and serves kernels and shape rules alike.
+#include "ops/gradient.h"
 #include "ops/kernels/geometry.h"
-#include "ops/op_def.h"
 
 namespace prong {
 
@@ -12,6 +12,8 @@ constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kMethodOnly{.function = false};
 constexpr Spelling kInternal{.function = false, .method = false};
 constexpr Spelling kProperty{.function = false, .method = false, .property = true};
+
+constexpr auto reshaped_back = [](Gradient& g) { return op<"reshape">(g.out(), g.sizes("input")); };
 
 OpDef& view_op(Registry& r, std::string_view schema, std::string doc) {
   return r.add(schema)
@@ -106,6 +108,7 @@ void register_shapes(Registry& r) {
           "The same elements, in order, under another shape; one size may be -1. Never copies."),
       [](const Geometry& g, const Dims& size) { return viewed(g, size); })
       .where(kMethodOnly)
+      .grad("input", "", reshaped_back)
       .samples({{"t(2, 6), [3, 4]"}, {"t(2, 6), [-1]"}, {"t(0, 3), [3, 0]"}, {"t(), [1, 1]"}})
       .reference("np.reshape(input, size)");
 
@@ -152,6 +155,7 @@ void register_shapes(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& shape) {
         return TensorMeta{infer_size(shape, x.numel()), x.dtype};
       })
+      .grad("input", "", reshaped_back)
       .samples({{"t(2, 6), [4, 3]"}, {"strided(4, 6), [-1, 2]"}, {"t(0, 3), [3, 0]"}, {"t(), [1]"}})
       .reference("np.reshape(input, shape)");
 
@@ -163,6 +167,7 @@ void register_shapes(Registry& r) {
       .shape([](const TensorMeta& x, int64_t start, int64_t end) {
         return TensorMeta{flattened_sizes(x.sizes, start, end), x.dtype};
       })
+      .grad("input", "", reshaped_back)
       .samples({{"t(2, 3, 4)"}, {"t(2, 3, 4), 1"}, {"strided(4, 6)"}, {"t()"}})
       .reference(
           "np.reshape(input, input.shape[:start_dim] + (-1,) + input.shape[(end_dim % "
@@ -176,6 +181,7 @@ void register_shapes(Registry& r) {
       .shape([](const TensorMeta& x, int64_t dim, const Dims& sizes) {
         return TensorMeta{unflattened_sizes(x.sizes, dim, sizes), x.dtype};
       })
+      .grad("input", "", reshaped_back)
       .samples({{"t(2, 6), 1, [2, 3]"}, {"t(2, 6), -1, [2, -1]"}})
       .reference(
           "np.reshape(input, input.shape[:dim % input.ndim] + tuple(sizes) + input.shape[dim % "
@@ -187,6 +193,7 @@ void register_shapes(Registry& r) {
       .shape([](const TensorMeta& x) {
         return TensorMeta{Dims{x.numel()}, x.dtype};
       })
+      .grad("input", "", reshaped_back)
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}, {"t()"}})
       .reference("np.ravel(input)");
 
@@ -198,6 +205,7 @@ void register_shapes(Registry& r) {
       .shape([](const TensorMeta& x, const TensorMeta& other) {
         return apply(x, viewed(geometry_of(x), other.sizes));
       })
+      .grad("input", "", reshaped_back)
       .samples({{"t(2, 6), t(3, 4)"}})
       .reference("np.reshape(input, other.shape)");
 
@@ -301,6 +309,7 @@ void register_dims(Registry& r) {
                         "Dimensions of size 1 repeated without copying; -1 keeps a size."),
                 [](const Geometry& g, const Dims& size) { return expanded(g, size); })
       .where(kMethodOnly)
+      .grad("input", "", [](Gradient& g) { return g.out(); })  // the tape sums what was repeated
       .samples({{"t(3, 1), [3, 4]"}, {"t(3), [2, -1]"}, {"t(), [2, 2]"}})
       .reference(
           "np.broadcast_to(input, [i if s == -1 else s for s, i in "
@@ -450,6 +459,7 @@ void register_identities(Registry& r) {
                         "The same elements, cut off from the history of gradients."),
                 [](const Geometry& g) { return g; })
       .not_differentiable("it is what cuts the history")
+      .not_differentiable("it is what leaves the history behind")
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}})
       .reference("input");
   view_op(r, "contiguous(input: Tensor) -> Tensor",
@@ -459,6 +469,7 @@ void register_identities(Registry& r) {
       .shape([](const TensorMeta& x) {
         return TensorMeta{x.sizes, x.dtype};
       })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}})
       .reference("np.ascontiguousarray(input) if input.ndim else input");
 

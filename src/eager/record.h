@@ -1,0 +1,46 @@
+// Writing the tape: what dispatch does around an op whose arguments need gradients. Called by
+// dispatch.cpp alone, save for the few functions that node.cpp and engine.cpp share.
+#pragma once
+
+#include <span>
+
+#include "eager/node.h"
+#include "ops/builder.h"
+
+namespace prong::eager {
+
+// Runs the op and puts a node on the tape. Grad mode is on and an argument requires grad.
+IValue run_recorded(const OpDef& op, std::span<const IValue> args);
+// Notes that the results of a view op share the argument's memory, so that an in-place op on the
+// one changes the history of the other.
+void note_views(const OpDef& op, std::span<const IValue> args, const IValue& result);
+bool needs_grad(const IValue& v);  // a tensor, or a list with one, that requires grad
+
+// Makes grad_fn of a view right again after an in-place op on another view of the same memory.
+void refresh_view(const Tensor& view);
+// target was written by the op of `node`: its history, or that of the tensor it is a view of,
+// becomes the node's. `edge` is the one of the node's edges that leads to the old value.
+void rebase_history(const Tensor& target, Ref<Node> node, size_t edge);
+// Raises where an in-place op on this tensor would spoil gradients.
+void check_inplace(const Tensor& target, std::string_view op_name);
+
+Tensor shallow_copy(const Tensor& t);  // the same memory, without any history
+void accumulate_grad(const Tensor& leaf, Tensor gradient);
+void accumulate_retained(const Tensor& t, const Tensor& gradient);
+
+// Ops applied by running them: what gradient rules run through.
+class EagerBuilder final : public Builder {
+ public:
+  IValue apply(const OpDef& op, std::span<const IValue> args) override;
+  TensorMeta meta(const IValue& tensor) override { return meta_from(tensor); }
+};
+EagerBuilder& eager_builder();
+
+// Text that says where the running Python code stands, for anomaly mode; null: it is off. Set by
+// bindings.
+extern std::atomic<std::string (*)()> anomaly_where;
+inline bool is_anomaly_enabled() {
+  return anomaly_where.load(std::memory_order_relaxed) != nullptr;
+}
+
+}  // namespace prong::eager

@@ -1,5 +1,6 @@
 """backward() and grad(): what they take, in PyTorch's forms; the pass itself is C++."""
 
+import importlib
 import warnings
 from collections.abc import Sequence
 
@@ -88,7 +89,7 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     first = _first_gradients(grad_outputs, roots)
     if is_grads_batched:
-        from prong.func import vmap
+        vmap = importlib.import_module("prong.func").vmap
 
         def one(*gradients):
             return grad(roots, ends, gradients, True, create_graph, True, allow_unused)

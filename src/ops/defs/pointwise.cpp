@@ -10,7 +10,9 @@ using namespace math;
 
 constexpr const char* kVmapLater = "vmap is not built yet";
 
-OpDef& add_op(Registry& r, std::string_view schema) { return r.add(schema).no_vmap(kVmapLater); }
+OpDef& add_op(Registry& r, std::string_view schema) {
+  return r.add(schema).no_grad("its rule is not written yet").no_vmap(kVmapLater);
+}
 
 const Spelling kWithInplace = {.inplace = true};
 

@@ -9,10 +9,8 @@ namespace prong::eager {
 
 namespace {
 
-size_t edges_for(const IValue& v) {
-  if (v.is_tensor()) return 1;
-  return v.is_list() || v.is_tuple() ? v.items().size() : 0;
-}
+// A number or None where a tensor could stand has an edge to nowhere, as in PyTorch.
+size_t edges_for(const IValue& v) { return v.is_list() || v.is_tuple() ? v.items().size() : 1; }
 
 bool has_tensor(const IValue& v) {
   if (v.is_tensor()) return true;
@@ -67,7 +65,7 @@ Ref<OpNode> OpNode::make(const OpDef& op, std::span<const IValue> args) {
       kept.num_edges = static_cast<uint32_t>(edges_for(args[i]));
       if (args[i].is_tensor()) {
         node->edges_[edge] = gradient_edge(args[i].to_tensor());
-      } else if (kept.num_edges) {
+      } else if (args[i].is_list() || args[i].is_tuple()) {
         for (uint32_t k = 0; k < kept.num_edges; ++k)
           if (const IValue& item = args[i].items()[k]; item.is_tensor())
             node->edges_[edge + k] = gradient_edge(item.to_tensor());

@@ -86,6 +86,12 @@ inline Expr operator-(double a, const Expr& b) { return op<"rsub">(b, a); }
 inline Expr operator*(double a, const Expr& b) { return op<"mul">(b, a); }
 inline Expr operator-(const Expr& a) { return op<"neg">(a); }
 
+// The complex conjugate: gradients go back through the conjugate of what they are multiplied with.
+// Nothing for real values.
+inline Expr conj(const Expr& e) {
+  return !e.value().is_number() && is_complex(e.dtype()) ? op<"conj">(e) : e;
+}
+
 // What a rule sees: the call as it was made, its results, and the gradients of the results.
 class Gradient {
  public:

@@ -213,8 +213,8 @@ void register_products(Registry& r) {
       .doc("input * other.")
       .pointwise<Numbers>([](auto x, auto y) { return x * y; }, {.keeps_numbers = true})
       .complex([](auto x, auto y) { return x * y; })
-      .grad("input", "other", [](Gradient& g) { return g.out() * g["other"]; })
-      .grad("other", "input", [](Gradient& g) { return g.out() * g["input"]; })
+      .grad("input", "other", [](Gradient& g) { return g.out() * conj(g["other"]); })
+      .grad("other", "input", [](Gradient& g) { return g.out() * conj(g["input"]); })
       .where({.inplace = true, .aliases = {"multiply"}})
       .samples(binary_samples())
       .reference("input * other");
@@ -222,7 +222,7 @@ void register_products(Registry& r) {
       .doc("input * input.")
       .pointwise<Numbers>([](auto x) { return x * x; }, {.bool_to_int = true})
       .complex([](auto x) { return x * x; })
-      .grad("input", "input", [](Gradient& g) { return g.out() * (g["input"] * 2.0); })
+      .grad("input", "input", [](Gradient& g) { return g.out() * conj(g["input"] * 2.0); })
       .where(kWithInplace)
       .samples(unary_samples())
       .reference("input * input");
@@ -230,7 +230,8 @@ void register_products(Registry& r) {
       .doc("1 / input.")
       .pointwise<Floats>([](auto x) { return 1 / x; }, {.int_to_float = kEveryVariant})
       .complex([](auto x) { return decltype(x)(1) / x; })
-      .grad("input", "result", [](Gradient& g) { return -g.out() * (g["result"] * g["result"]); })
+      .grad("input", "result",
+            [](Gradient& g) { return -g.out() * conj(g["result"] * g["result"]); })
       .where(kWithInplace)
       .samples({{"pos(3, 4)"}, {"pos()"}, {"t(0, 5)"}})
       .reference("1 / input");

@@ -277,6 +277,7 @@ std::vector<Tensor> run_backward_edges(std::vector<Edge> roots, std::vector<Tens
                                        const BackwardOptions& options) {
   ContextGuard restore;
   set_grad_enabled(options.create_graph);
+  context()[ContextWord::kAutocast] = 0;  // gradients have the dtypes that the forward pass chose
   return Backward(options).run(std::move(roots), std::move(gradients), inputs);
 }
 

@@ -1,5 +1,9 @@
 """torch.nn: modules, parameters, functions, initialisers. Pure Python over prong's public names."""
 
+import importlib
+
+from prong import _names
+
 from . import functional, init
 from .activation import (
     CELU,
@@ -193,6 +197,6 @@ from . import utils  # isort: skip  (it uses the modules)
 
 
 def __getattr__(name):
-    raise AttributeError(
-        f"prong has no torch.nn.{name} yet (docs/compatibility.md lists what is here)"
-    )
+    if not name.startswith("_") and _names.is_own_module(f"prong.nn.{name}"):
+        return importlib.import_module(f"prong.nn.{name}")
+    _names.raise_missing("prong.nn", name)

@@ -3,7 +3,7 @@
 import math
 
 import prong
-from prong import Tensor, _core
+from prong import Tensor, _core, _names
 
 from .function.activations import (
     celu,
@@ -94,9 +94,7 @@ globals().update(
 
 
 def __getattr__(name):
-    raise AttributeError(
-        f"prong has no torch.nn.functional.{name} yet (docs/compatibility.md lists what is here)"
-    )
+    _names.raise_missing("prong.nn.functional", name)
 
 
 def softmax(

@@ -1,6 +1,7 @@
 """Handles of registered hooks, so that they can be taken away again."""
 
 import itertools
+from collections import OrderedDict
 
 _ids = itertools.count()
 
@@ -29,3 +30,63 @@ def add_hook(hooks, hook, prepend=False):
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+class GlobalHooks:
+    """The hooks that hold for all modules, by kind."""
+
+    def __init__(self):
+        self.forward: OrderedDict = OrderedDict()
+        self.forward_pre: OrderedDict = OrderedDict()
+        self.backward: OrderedDict = OrderedDict()
+        self.backward_pre: OrderedDict = OrderedDict()
+        self.parameter_registration: OrderedDict = OrderedDict()
+        self.buffer_registration: OrderedDict = OrderedDict()
+        self.module_registration: OrderedDict = OrderedDict()
+
+    @property
+    def are_any(self):
+        """Whether a call of a module has to look for them."""
+        return bool(self.forward or self.forward_pre or self.backward or self.backward_pre)
+
+
+global_hooks = GlobalHooks()
+
+
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    """A forward hook on every module."""
+    if with_kwargs or always_call:
+        raise NotImplementedError(
+            "prong has no global forward hooks with_kwargs or always_call: register them on modules"
+        )
+    return add_hook(global_hooks.forward, hook)
+
+
+def register_module_forward_pre_hook(hook):
+    """A forward pre-hook on every module."""
+    return add_hook(global_hooks.forward_pre, hook)
+
+
+def register_module_full_backward_hook(hook):
+    """A full backward hook on every module."""
+    return add_hook(global_hooks.backward, hook)
+
+
+def register_module_full_backward_pre_hook(hook):
+    """A full backward pre-hook on every module."""
+    return add_hook(global_hooks.backward_pre, hook)
+
+
+def register_module_parameter_registration_hook(hook):
+    """``hook(module, name, parameter)`` when a parameter is registered; may give another one."""
+    return add_hook(global_hooks.parameter_registration, hook)
+
+
+def register_module_buffer_registration_hook(hook):
+    """``hook(module, name, buffer)`` when a buffer is registered; may give another one."""
+    return add_hook(global_hooks.buffer_registration, hook)
+
+
+def register_module_module_registration_hook(hook):
+    """``hook(module, name, submodule)`` when a submodule is registered; may give another one."""
+    return add_hook(global_hooks.module_registration, hook)

@@ -1,11 +1,18 @@
 """Module: the base of everything that has parameters, buffers and submodules."""
 
+import functools
 from collections import OrderedDict, namedtuple
 
 import prong
 from prong import Tensor
 
-from .hooks import add_hook
+from .backward_hooks import call_with_backward_hooks, first_tensor
+from .hooks import (
+    add_hook,
+)
+from .hooks import (
+    global_hooks as _global_hooks,
+)
 from .parameter import Buffer, Parameter
 from .state import StateDict, load_into, load_own_tensors, text_of_modules
 
@@ -19,6 +26,10 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         return super().__repr__()
 
     __str__ = __repr__
+
+
+def _replaced(changed, value):
+    return value if changed is None else changed
 
 
 class Module:
@@ -53,6 +64,7 @@ class Module:
         put("_modules", {})
         for kind in _HOOK_KINDS:
             put(kind, OrderedDict())
+        put("_is_full_backward_hook", None)
         put("_forward_hooks_with_kwargs", set())
         put("_forward_pre_hooks_with_kwargs", set())
         put("_forward_hooks_always_called", set())
@@ -68,14 +80,15 @@ class Module:
         if not (
             self._forward_hooks
             or self._forward_pre_hooks
-            or _global_forward_hooks
-            or _global_forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _global_hooks.are_any
         ):
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
 
     def _call_with_hooks(self, args, kwargs):
-        for key, hook in [*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()]:
+        for key, hook in [*_global_hooks.forward_pre.items(), *self._forward_pre_hooks.items()]:
             if key in self._forward_pre_hooks_with_kwargs:
                 changed = hook(self, args, kwargs)
                 if changed is not None:
@@ -89,8 +102,31 @@ class Module:
                 changed = hook(self, args)
                 if changed is not None:
                     args = changed if isinstance(changed, tuple) else (changed,)
+        pre_hooks = [*_global_hooks.backward_pre.values(), *self._backward_pre_hooks.values()]
+        hooks = [*_global_hooks.backward.values()]
+        if self._is_full_backward_hook is not False:
+            hooks += self._backward_hooks.values()
+        if not hooks and not pre_hooks:
+            result = self._call_forward(args, kwargs)
+        else:
+            result = call_with_backward_hooks(
+                self, hooks, pre_hooks, lambda given: self._call_forward(given, kwargs), args
+            )
+        if self._is_full_backward_hook is False:
+            self._hook_last_step(result)
+        return result
+
+    def _hook_last_step(self, result):
+        # The old kind of hook: it sees the gradients of the last step of the call only.
+        tensor = first_tensor(result)
+        step = None if tensor is None else tensor.grad_fn
+        if step is not None:
+            for hook in self._backward_hooks.values():
+                step.register_hook(functools.partial(hook, self))
+
+    def _call_forward(self, args, kwargs):
         result, done = None, set()
-        hooks = [*_global_forward_hooks.items(), *self._forward_hooks.items()]
+        hooks = [*_global_hooks.forward.items(), *self._forward_hooks.items()]
         try:
             result = self.forward(*args, **kwargs)
             for key, hook in hooks:
@@ -127,7 +163,26 @@ class Module:
         return handle
 
     def register_full_backward_hook(self, hook, prepend=False):
-        raise NotImplementedError("prong has no module backward hooks yet: they come with autograd")
+        """``hook(module, grad_input, grad_output)`` sees, and may replace, the gradients of the inputs."""
+        self._check_hook_kind(True)
+        return add_hook(self._backward_hooks, hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """``hook(module, grad_output)`` sees, and may replace, the gradients of the outputs."""
+        return add_hook(self._backward_pre_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook):
+        """The old kind: sees the gradients of the last step of forward only."""
+        self._check_hook_kind(False)
+        return add_hook(self._backward_hooks, hook)
+
+    def _check_hook_kind(self, is_full):
+        if self._is_full_backward_hook is (not is_full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                "Please use only one of them."
+            )
+        self._is_full_backward_hook = is_full
 
     def register_state_dict_post_hook(self, hook):
         """``hook(module, state_dict, prefix, local_metadata)`` runs when the state dict is made."""
@@ -163,6 +218,8 @@ class Module:
                 f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required)"
             )
+        for hook in _global_hooks.parameter_registration.values():
+            param = _replaced(hook(self, name, param), param)
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
@@ -173,6 +230,8 @@ class Module:
                 f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' "
                 "(torch Tensor or None required)"
             )
+        for hook in _global_hooks.buffer_registration.values():
+            tensor = _replaced(hook(self, name, tensor), tensor)
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -184,6 +243,8 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         self._check_new_name(name, "module", self._modules)
+        for hook in _global_hooks.module_registration.values():
+            module = _replaced(hook(self, name, module), module)
         self._modules[name] = module
 
     register_module = add_module
@@ -220,6 +281,8 @@ class Module:
             if "_modules" not in own:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._take_name(name, "modules", "_parameters", "_buffers")
+            for hook in _global_hooks.module_registration.values():
+                value = _replaced(hook(self, name, value), value)
             own["_modules"][name] = value
         elif name in own.get("_parameters", ()):
             if value is not None:
@@ -560,6 +623,8 @@ class Module:
 
 
 _HOOK_KINDS = (
+    "_backward_hooks",
+    "_backward_pre_hooks",
     "_forward_hooks",
     "_forward_pre_hooks",
     "_state_dict_hooks",
@@ -567,15 +632,3 @@ _HOOK_KINDS = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
-_global_forward_hooks: OrderedDict = OrderedDict()
-_global_forward_pre_hooks: OrderedDict = OrderedDict()
-
-
-def register_module_forward_hook(hook):
-    """A forward hook on every module."""
-    return add_hook(_global_forward_hooks, hook)
-
-
-def register_module_forward_pre_hook(hook):
-    """A forward pre-hook on every module."""
-    return add_hook(_global_forward_pre_hooks, hook)

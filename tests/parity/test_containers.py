@@ -1,6 +1,7 @@
 """Containers of nn against PyTorch's: what they hold, say and refuse."""
 
 import collections
+import importlib
 
 import pytest
 
@@ -21,6 +22,17 @@ def parameters(m):
     yield list(merged), list(m.nn.ParameterDict().fromkeys(["p", "q"], 2).items())
     merged.clear()
     yield len(merged), [tuple(v.shape) for v in d.values() if hasattr(v, "shape")]
+
+
+def wrappers(m):
+    net = m.nn.Sequential(m.nn.Linear(2, 3), m.nn.BatchNorm1d(3))
+    wrapped = m.nn.DataParallel(net)
+    yield repr(wrapped), list(wrapped.state_dict()), wrapped(m.ones(2, 2)).shape[1]
+    importlib.import_module("torch.nn.attention")
+    synced = m.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    yield repr(synced), synced.eval()(m.ones(2, 2)).shape[1], synced[1].weight is net[1].weight
+    with m.nn.attention.sdpa_kernel([m.nn.attention.SDPBackend.MATH]):
+        yield m.nn.functional.scaled_dot_product_attention(*[m.ones(1, 1, 2, 2)] * 3).sum().item()
 
 
 def lists(m):
@@ -46,7 +58,7 @@ def modules(m):
     yield repr(many), repr(many[1:]), repr(many + [m.nn.Tanh()]), len(many)
 
 
-@pytest.mark.parametrize("program", [parameters, lists, modules])
+@pytest.mark.parametrize("program", [parameters, lists, modules, wrappers])
 def test_containers(program):
     assert list(program(prong)) == list(program(torch))
 

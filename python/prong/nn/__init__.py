@@ -137,6 +137,7 @@ from .padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from .parallel import DataParallel, SyncBatchNorm
 from .parameter import (
     Buffer,
     Parameter,

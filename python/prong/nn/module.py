@@ -7,12 +7,17 @@ import prong
 from prong import Tensor
 
 from .backward_hooks import call_with_backward_hooks, first_tensor
-from .hooks import (
+from .hooks import (  # noqa: F401 (found here by programs)
     add_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
 )
-from .hooks import (
-    global_hooks as _global_hooks,
-)
+from .hooks import global_hooks as _global_hooks
 from .parameter import Buffer, Parameter
 from .state import StateDict, load_into, load_own_tensors, text_of_modules
 

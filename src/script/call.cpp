@@ -101,6 +101,14 @@ Ref<Function> Emitter::function_of(const Named& n, const Range& where) {
   }
 }
 
+// What a call of an instance means: a module has a __call__ where hooks stand around its forward.
+const char* Emitter::called_method(const ClassType& cls) {
+  if (cls.kind == ClassType::Kind::kClass || cls.find_method("__call__")) return "__call__";
+  const ClassEntry* entry = find_class(cls);
+  return entry && entry->source && entry->source->member("__call__").is_method ? "__call__"
+                                                                               : "forward";
+}
+
 Term Emitter::apply(const Term& callee, const GivenList& args, const Range& where,
                     const TypePtr& hint) {
   switch (callee.kind) {
@@ -176,8 +184,7 @@ Term Emitter::apply(const Term& callee, const GivenList& args, const Range& wher
     const TypePtr t = type(callee.value);
     if (t->is(TypeKind::kClass)) {
       const auto& cls = static_cast<const ClassType&>(*t->class_info());
-      const char* method = cls.kind == ClassType::Kind::kClass ? "__call__" : "forward";
-      return apply(object_attribute(callee.value, method, where), args, where, hint);
+      return apply(object_attribute(callee.value, called_method(cls), where), args, where, hint);
     }
     fail(where, cat("cannot call a value of type '", name_of(t), "'"),
          t->is(TypeKind::kTensor) ? "give a function or a module" : "");

@@ -77,6 +77,7 @@ class Emitter {
   Term call(const Expr& e, const TypePtr& hint);
   GivenList evaluate_arguments(const Expr& e, size_t skip = 0);
   Term apply(const Term& callee, const GivenList& args, const Range& at, const TypePtr& hint = {});
+  static const char* called_method(const ClassType& cls);
   Term apply_named(const Named& n, const GivenList& args, const Range& at, const TypePtr& hint);
   Value* call_function(Function& f, Value* self, const GivenList& args, const Range& at);
   std::vector<Value*> bind(const std::string& callee, const Schema& s, Value* self,

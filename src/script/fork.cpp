@@ -11,10 +11,11 @@ Term Emitter::fork(const Term& callee, const GivenList& args, const Range& where
   Term target = callee;
   if (target.is_value() && type(target.value)->is(TypeKind::kClass)) {
     const auto& cls = static_cast<const ClassType&>(*type(target.value)->class_info());
-    target = object_attribute(target.value,
-                              cls.kind == ClassType::Kind::kClass ? "__call__" : "forward", where);
+    target = object_attribute(target.value, called_method(cls), where);
   } else if (target.kind == Term::Kind::kNamed && target.named.kind == Named::Kind::kObject) {
-    target = object_attribute(value(target, where), "forward", where);
+    Value* object = value(target, where);
+    const auto& cls = static_cast<const ClassType&>(*type(object)->class_info());
+    target = object_attribute(object, called_method(cls), where);
   }
   if (target.kind == Term::Kind::kNamed) named = &target.named;
   if (target.kind == Term::Kind::kBound) {

@@ -37,18 +37,23 @@ class MethodSource:
         if function not in self._entries:
             # While the class is being decorated its own name means nothing yet.
             extra = {self.python_class.__name__: self.python_class}
-            text, file, first, indent = source_of(function)
-            self._entries[function] = _core.declare_script(
-                function.__name__,
-                f"{function.__module__}.{function.__qualname__}",
-                text,
-                file,
-                first,
-                indent,
-                FunctionNames(function, extra),
-                self.script_class,
+            self._entries[function] = self.declare(
+                function, function.__name__, *source_of(function), extra
             )
         return self._entries[function]
+
+    def declare(self, function, name, text, file, first, indent, extra=None):
+        """A method with the names that ``function`` sees."""
+        return _core.declare_script(
+            name,
+            f"{function.__module__}.{function.__qualname__}",
+            text,
+            file,
+            first,
+            indent,
+            FunctionNames(function, extra),
+            self.script_class,
+        )
 
     def describe_member(self, found):
         """(description, takes self, is a property) of what inspect.getattr_static gave."""

@@ -6,6 +6,7 @@ import inspect
 import types
 import typing
 import weakref
+from collections import OrderedDict
 
 import prong
 from prong import _core
@@ -14,6 +15,7 @@ from prong.jit import classes, markers
 from prong.jit.archive import save, to_bytes
 from prong.jit.classes import MethodSource
 from prong.jit.functions import Graph, source_of
+from prong.jit.hooks import hooked_call, hooks_of
 from prong.jit.markers import Attribute, Handling
 from prong.jit.resolve import describe, describes, function_scope
 from prong.jit.types import Scope, type_of, type_of_value
@@ -32,13 +34,23 @@ _OWN = set(vars(Module())) | {
 class _Source(MethodSource):
     """Members of a module's class; functions that an instance holds are constants of its type."""
 
-    def __init__(self, python_class, script_class, held):
+    def __init__(self, python_class, script_class, held, hooks):
         super().__init__(python_class, script_class)
         self.held = held  # attribute → description or text of why not
+        self.hooks = hooks
+        self._call = None
 
     def member(self, name):
         if name in self.held:
             return self.held[name], False, False
+        if self.hooks and name == "__call__":
+            if self._call is None:
+                forward = self.python_class.forward
+                text = hooked_call(forward, self.hooks)
+                self._call = self.declare(forward, "__call__", text, "<hooks>", 1, 0)
+            return ("function", self._call), True, False
+        if name in self.hooks:
+            return ("function", self.entry(self.hooks[name])), True, False
         found = inspect.getattr_static(self.python_class, name, None)
         if found is None or getattr(Module, name, None) is found and name != "forward":
             return None
@@ -121,6 +133,7 @@ class _Shape:
         self.constants = {}
         self.held = {}
         self.children = {}  # name → ScriptModule
+        self.hooks = hooks_of(module)
         annotations = _annotations(self.python_class)
         constants = set()
         for base in self.python_class.__mro__:
@@ -251,6 +264,7 @@ class _Shape:
             tuple((name, kind, p, b) for name, kind, p, b in self.attributes),
             tuple((name, type(v), v) for name, v in sorted(self.constants.items())),
             held,
+            tuple(self.hooks.items()),
             self.container(module),
         )
 
@@ -263,7 +277,7 @@ def _build(module):
         script_class = _core.ScriptClass(
             f"{shape.python_class.__module__}.{shape.python_class.__qualname__}", "module"
         )
-        script_class.set_source(_Source(shape.python_class, script_class, shape.held))
+        script_class.set_source(_Source(shape.python_class, script_class, shape.held, shape.hooks))
         for name, kind, is_parameter, is_buffer in shape.attributes:
             script_class.add_attribute(name, kind, is_parameter, is_buffer)
         for name, value in shape.constants.items():
@@ -286,7 +300,12 @@ def _build(module):
             handle.set_object(name, value._object)
         else:
             handle.set(name, value)
-    return ScriptModule._make(module, script_class, handle, shape.children)
+    made = ScriptModule._make(module, script_class, handle, shape.children)
+    made.__dict__["_hooks"] = shape.hooks
+    if shape.hooks:  # compiled into __call__; those that are added from now on run in Python
+        made.__dict__["_forward_hooks"] = OrderedDict()
+        made.__dict__["_forward_pre_hooks"] = OrderedDict()
+    return made
 
 
 def _compile_for_interface(value, kind):
@@ -334,7 +353,8 @@ class ScriptModule(Module):
     def _is_current(self, module):
         # Scripting the same module again gives the same ScriptModule while nothing in it was replaced.
         return (
-            all(self._parameters.get(k) is v for k, v in module._parameters.items())
+            self.__dict__.get("_hooks", {}) == hooks_of(module)
+            and all(self._parameters.get(k) is v for k, v in module._parameters.items())
             and module._modules.keys() == self._modules.keys()
             and all(
                 m is None
@@ -361,6 +381,8 @@ class ScriptModule(Module):
             ]
             if getattr(self._original_type, "forward", None) is not Module.forward:
                 names.insert(0, "forward")
+                if self.__dict__.get("_hooks"):
+                    names.append("__call__")
         for name in names:
             self._method(name)
         return self
@@ -431,7 +453,19 @@ class ScriptModule(Module):
     # ── calls ──
 
     def forward(self, *args, **kwargs):
-        method = self._method("forward")
+        return self._run("forward", args, kwargs)
+
+    def __call__(self, *args, **kwargs):
+        if self._method("__call__") is None:
+            return super().__call__(*args, **kwargs)
+        if self._forward_hooks or self._forward_pre_hooks:
+            raise RuntimeError(
+                "hooks cannot be added to a scripted module that has compiled ones: add them before torch.jit.script"
+            )
+        return self._run("__call__", args, kwargs)
+
+    def _run(self, name, args, kwargs):
+        method = self._method(name)
         if method is None:
             raise NotImplementedError(f"the scripted module '{self._class.name}' has no forward")
         result = method.call_method(self._object, *args, **kwargs)

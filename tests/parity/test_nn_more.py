@@ -311,6 +311,31 @@ def test_bags():
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
 
 
+LAYOUTS = {
+    "turned": lambda m: m.ones(3, 4, 5).permute(2, 0, 1),
+    "turned back": lambda m: m.ones(3, 4, 5).transpose(1, 2),
+    "with gaps": lambda m: m.ones(6, 4)[::2],
+    "turned with gaps": lambda m: m.ones(6, 4)[::2].t(),
+    "expanded": lambda m: m.ones(1, 4).expand(3, 4),
+    "turned, expanded": lambda m: m.ones(4, 1, 2).expand(4, 3, 2).permute(2, 1, 0),
+    "sizes of one": lambda m: m.ones(4, 1, 3).permute(2, 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_numbers_are_drawn_in_the_order_of_memory(name):
+    seen = []
+    for m in BOTH:
+        x = LAYOUTS[name](m)
+        m.manual_seed(0)
+        drawn = [m.nn.functional.dropout(x, 0.5), m.rand_like(x), m.randn_like(x)]
+        seen.append([t.tolist() for t in drawn] + [m.empty_like(x).stride()])
+    assert seen[0][:3] == seen[1][:3]
+    ones = [n == 1 for n in LAYOUTS[name](torch).shape]
+    strides = [[s for s, one in zip(k[3], ones) if not one] for k in seen]
+    assert strides[0] == strides[1]
+
+
 def test_gumbel_softmax():
     x = torch.randn(4, 5)
     for hard in (False, True):

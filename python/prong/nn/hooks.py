@@ -44,11 +44,6 @@ class GlobalHooks:
         self.buffer_registration: OrderedDict = OrderedDict()
         self.module_registration: OrderedDict = OrderedDict()
 
-    @property
-    def are_any(self):
-        """Whether a call of a module has to look for them."""
-        return bool(self.forward or self.forward_pre or self.backward or self.backward_pre)
-
 
 global_hooks = GlobalHooks()
 

@@ -87,7 +87,10 @@ class Module:
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
-            or _global_hooks.are_any
+            or _on_forward
+            or _on_forward_pre
+            or _on_backward
+            or _on_backward_pre
         ):
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
@@ -627,6 +630,9 @@ class Module:
         return text_of_modules(self)
 
 
+# Looked at by every call, so by the shortest way.
+_on_forward, _on_forward_pre = _global_hooks.forward, _global_hooks.forward_pre
+_on_backward, _on_backward_pre = _global_hooks.backward, _global_hooks.backward_pre
 _HOOK_KINDS = (
     "_backward_hooks",
     "_backward_pre_hooks",

@@ -5,6 +5,7 @@
 
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
+#include "ops/like.h"
 #include "ops/op_def.h"
 
 namespace prong {
@@ -88,7 +89,7 @@ void register_empty(Registry& r) {
   factory(r, "empty_like(input: Tensor, *, dtype: dtype? = None) -> Tensor",
           "A tensor whose elements are not set, with the shape of input.")
       .kernel([](const Tensor& x, const OptionalDType& dtype) {
-        return Tensor::empty(x.sizes(), dtype.value_or(x.dtype()));
+        return empty_like(x, dtype.value_or(x.dtype()));
       })
       .shape([](const TensorMeta& x, const OptionalDType& dtype) {
         return TensorMeta{x.sizes, dtype.value_or(x.dtype)};

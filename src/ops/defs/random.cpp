@@ -7,6 +7,7 @@
 #include "ops/kernels/distributions.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
+#include "ops/like.h"
 #include "ops/op_def.h"
 
 namespace prong {
@@ -138,7 +139,7 @@ void register_factory(Registry& r) {
       cat(D::kDoc, " In the shape of input."), Family::kFactory)
       .where(kFunctionOnly)
       .kernel([](const Tensor& x, const IValue& generator, const OptionalDType& dtype) {
-        Tensor out = Tensor::empty(x.sizes(), dtype.value_or(x.dtype()));
+        Tensor out = empty_like(x, dtype.value_or(x.dtype()));
         D::fill(out, generator);
         return out;
       })

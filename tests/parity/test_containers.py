@@ -35,6 +35,22 @@ def wrappers(m):
         yield m.nn.functional.scaled_dot_product_attention(*[m.ones(1, 1, 2, 2)] * 3).sum().item()
 
 
+def lazy(m):
+    net = m.nn.Sequential(
+        m.nn.LazyConv2d(4, 3), m.nn.LazyBatchNorm2d(), m.nn.Flatten(), m.nn.LazyLinear(2)
+    )
+    yield repr(net), list(net.state_dict()), repr(net[0].weight), net[3].has_uninitialized_params()
+    m.manual_seed(0)
+    net(m.ones(2, 3, 5, 5))
+    yield repr(net), [type(x).__name__ for x in net], net[3].weight.tolist(), net[0].bias.tolist()
+    layer = m.nn.LazyLinear(3)
+    layer.load_state_dict(m.nn.Linear(5, 3).state_dict())
+    yield tuple(layer.weight.shape), type(layer).__name__
+    layer(m.ones(1, 5))
+    yield type(layer).__name__, layer.in_features
+    yield bool(m.nn.LazyLinear(3).load_state_dict(m.nn.LazyLinear(3).state_dict()).missing_keys)
+
+
 def lists(m):
     p = m.nn.ParameterList([m.ones(2, 3), m.nn.Parameter(m.zeros(1)), 3])
     yield repr(p), len(p), p[-1], [n for n, _ in p.named_parameters()]
@@ -58,7 +74,7 @@ def modules(m):
     yield repr(many), repr(many[1:]), repr(many + [m.nn.Tanh()]), len(many)
 
 
-@pytest.mark.parametrize("program", [parameters, lists, modules, wrappers])
+@pytest.mark.parametrize("program", [parameters, lists, modules, wrappers, lazy])
 def test_containers(program):
     assert list(program(prong)) == list(program(torch))
 
@@ -93,6 +109,10 @@ FAULTS = {
     "calling a list": lambda m: m.nn.ParameterList()(),
     "beyond the end": lambda m: m.nn.ParameterList([m.ones(1)])[1],
     "integers": lambda m: m.nn.ParameterList([m.arange(3)]),
+    "a lazy state into a plain module": lambda m: m.nn.Linear(2, 3).load_state_dict(
+        m.nn.LazyLinear(3).state_dict()
+    ),
+    "the shape of a lazy weight": lambda m: m.nn.LazyLinear(3).weight.shape,
     "a number as a module": lambda m: m.nn.ModuleList([3]),
 }
 

@@ -17,9 +17,7 @@ def _first_gradients(given, roots: tuple) -> tuple:
         return (None,) * len(roots)
     gradients = _as_tuple(given)
     if len(gradients) != len(roots):
-        raise RuntimeError(
-            f"got {len(roots)} tensors and {len(gradients)} gradients"
-        )
+        raise RuntimeError(f"got {len(roots)} tensors and {len(gradients)} gradients")
     return gradients
 
 
@@ -125,7 +123,9 @@ def _backward_of(
     self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None
 ) -> None:
     if gradient is not None and not isinstance(gradient, (Tensor, Sequence)):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
+        raise TypeError(
+            f"gradients can be either Tensors or None, but got {type(gradient).__name__}"
+        )
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

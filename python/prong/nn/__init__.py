@@ -77,6 +77,21 @@ from .instance_norm import (
     InstanceNorm3d,
     LocalResponseNorm,
 )
+from .lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from .linear import (
     Bilinear,
     Identity,
@@ -138,10 +153,7 @@ from .padding import (
     ZeroPad3d,
 )
 from .parallel import DataParallel, SyncBatchNorm
-from .parameter import (
-    Buffer,
-    Parameter,
-)
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,

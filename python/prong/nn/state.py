@@ -5,6 +5,8 @@ from collections import OrderedDict
 import prong
 from prong import Tensor
 
+from .parameter import is_lazy
+
 
 class StateDict(OrderedDict):
     """What ``Module.state_dict`` gives: names to tensors, with the modules' versions in ``_metadata``."""
@@ -127,6 +129,8 @@ def _load_one(module, name, target, source, key, local_metadata):
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
             f"but received {type(source)}"
         )
+    if is_lazy(target) and is_lazy(source):
+        return None
     if target.dim() == 0 and source.dim() == 1 and source.numel() == 1:
         source = source[0]
     if source.shape != target.shape:

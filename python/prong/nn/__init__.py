@@ -71,6 +71,7 @@ from .flatten import (
     Flatten,
     Unflatten,
 )
+from .fractional_pool import FractionalMaxPool2d, FractionalMaxPool3d
 from .instance_norm import (
     InstanceNorm1d,
     InstanceNorm2d,

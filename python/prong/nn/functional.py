@@ -35,6 +35,12 @@ from .function.distances import (
     normalize,
     pairwise_distance,
 )
+from .function.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from .function.grids import affine_grid, upsample, upsample_bilinear, upsample_nearest
 from .function.losses import (
     cosine_embedding_loss,

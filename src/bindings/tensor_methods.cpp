@@ -297,6 +297,35 @@ PyObject* method_is_set_to(PyObject* self, PyObject* other) {
   });
 }
 
+// x._become(view): sizes, strides, memory and history of another tensor, for the in-place forms of
+// views.
+PyObject* method_become(PyObject* self, PyObject* other) {
+  return guarded([&]() -> PyObject* {
+    PRONG_CHECK(is_tensor(other), kType, "_become(): argument must be Tensor, not ",
+                type_name(other));
+    TensorImpl *to = impl_of(self), *from = impl_of(other);
+    PRONG_CHECK(to->dtype == from->dtype, kRuntime, "_become(): dtype ", from->dtype, " is not ",
+                to->dtype);
+    const bool is_leaf = to->requires_grad && !to->grad_fn;
+    PRONG_CHECK(!is_leaf || !eager::is_grad_enabled() || to->storage != from->storage, kRuntime,
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation.");
+    to->storage = from->storage;
+    to->offset = from->offset;
+    to->sizes = from->sizes;
+    to->strides = from->strides;
+    to->numel = from->numel;
+    to->is_contiguous = from->is_contiguous;
+    if (!is_leaf) {
+      to->requires_grad = from->requires_grad;
+      to->grad_fn = from->grad_fn;
+      to->output_nr = from->output_nr;
+      to->autograd = from->autograd;
+    }
+    return Py_NewRef(self);
+  });
+}
+
 PyMethodDef methods[] = {
     {"size", with_keywords(method_size), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"stride", with_keywords(method_stride), METH_VARARGS | METH_KEYWORDS, nullptr},
@@ -340,6 +369,7 @@ PyMethodDef methods[] = {
     {"_on_storage", fast(on_storage), METH_FASTCALL | METH_STATIC, nullptr},
     {"as_subclass", method_as_subclass, METH_O, nullptr},
     {"resize_", method_resize_, METH_VARARGS, nullptr},
+    {"_become", method_become, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace prong {
   _(compare)                     \
   _(complex)                     \
   _(conv)                        \
+  _(conv_transpose)              \
   _(copy)                        \
   _(count)                       \
   _(create)                      \
@@ -28,6 +29,7 @@ namespace prong {
   _(pointwise)                   \
   _(pointwise_composite)         \
   _(pointwise_math)              \
+  _(pool)                        \
   _(random)                      \
   _(rearrange)                   \
   _(reduce)                      \
@@ -35,6 +37,7 @@ namespace prong {
   _(scatter)                     \
   _(softmax)                     \
   _(sort)                        \
+  _(special)                     \
   _(view)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);

@@ -1,6 +1,7 @@
 // Complex numbers: their parts, their conjugates, and making them of parts.
 #include <cmath>
 
+#include "ops/gradient.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/scalar_math.h"
 
@@ -9,7 +10,6 @@ namespace {
 
 using namespace math;
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 Cost linear_cost(const OpDef&, std::span<const IValue> args) {
@@ -19,7 +19,7 @@ Cost linear_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).takes_complex().cost(linear_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema).takes_complex().cost(linear_cost).no_vmap(kVmapLater);
 }
 
 std::vector<Sample> complex_samples() {
@@ -141,8 +141,8 @@ void register_conjugates(Registry& r) {
       .pointwise<Numbers>([](auto x) { return x; })
       .complex([](auto x) { return std::conj(x); })
       .where({.inplace = true})
-      .no_grad(kGradLater)
       .no_vmap(kVmapLater)
+      .grad("input", "", [](Gradient& g) { return conj(g.out()); })
       .samples({{"t(3, 4, dtype=complex64)"}, {"t(3, 4)"}})
       .reference("np.conj(input)");
   // PyTorch's conj is a view that conjugates when it is read; here it is done at once.
@@ -156,6 +156,8 @@ void register_conjugates(Registry& r) {
         .kernel([](const OpDef& op, const Tensor& x) {
           return op.base_name() == "conj" ? conjugate(x) : x;
         })
+        .grad("input", "",
+              [](Gradient& g) { return g.op().base_name() == "conj" ? conj(g.out()) : g.out(); })
         .samples({{"t(3, 4, dtype=complex64)"}, {"t(3, 4)"}})
         .reference(name[0] == 'c' ? "np.conj(input)" : "input");
   const auto adjoint = [&](const char* name, const char* doc, Spelling where) -> OpDef& {
@@ -174,6 +176,7 @@ void register_conjugates(Registry& r) {
           op.shape()(op, std::vector<IValue>{IValue(x.meta())});
           return conjugate(call_tensor("transpose", x, -2, -1));
         })
+        .composite()
         .samples({{"t(2, 3, dtype=complex64)"}, {"t(2, 3)"}})
         .reference("np.conj(np.swapaxes(input, -1, -2))");
   };
@@ -213,6 +216,7 @@ void register_vdot(Registry& r) {
         return TensorMeta{{}, a.dtype};
       })
       .kernel([](const Tensor& a, const Tensor& b) { return call_tensor("dot", conjugate(a), b); })
+      .composite()
       .samples({{"t(4, dtype=complex64), t(4, dtype=complex64)"}, {"t(4), t(4)"}, {"t(0), t(0)"}})
       .reference("np.vdot(input, other)");
 }
@@ -226,8 +230,15 @@ void register_making(Registry& r) {
           },
           {.int_to_float = kEveryVariant})
       .complex([](auto x) { return std::arg(x); })
-      .no_grad(kGradLater)
       .no_vmap(kVmapLater)
+      .grad("input", "input",
+            [](Gradient& g) {
+              const Expr z = g["input"];
+              if (!is_complex(z.dtype())) return g.zeros(z.meta());
+              const Expr squares = op<"square">(op<"abs">(z));
+              const Expr turned = op<"complex">(-op<"imag">(z), op<"real">(z));  // i z
+              return op<"where">(op<"eq">(squares, 0), 0.0, turned * (g.out() / squares));
+            })
       .samples({{"t(3, 4, dtype=complex64)"}, {"t(3, 4)"}, {"t(3, dtype=int64)"}})
       .reference("np.angle(input)");
   add_op(r, "complex(real: Tensor, imag: Tensor) -> Tensor")
@@ -240,6 +251,8 @@ void register_making(Registry& r) {
         parts_dtype(real.meta(), imaginary.meta());
         return from_parts(real, imaginary);
       })
+      .grad("real", "", [](Gradient& g) { return op<"real">(g.out()); })
+      .grad("imag", "", [](Gradient& g) { return op<"imag">(g.out()); })
       .samples(
           {{"t(3, 4), t(3, 4)"}, {"t(3, 1), t(4)"}, {"t(0, dtype=float64), t(0, dtype=float64)"}})
       .reference("real + 1j * imag");
@@ -251,9 +264,10 @@ void register_making(Registry& r) {
       })
       .kernel([](const Tensor& size, const Tensor& angle) {
         parts_dtype(size.meta(), angle.meta());
-        return from_parts(call_tensor("mul", size, call_tensor("cos", angle)),
-                          call_tensor("mul", size, call_tensor("sin", angle)));
+        return call_tensor("complex", call_tensor("mul", size, call_tensor("cos", angle)),
+                           call_tensor("mul", size, call_tensor("sin", angle)));
       })
+      .composite()
       .samples({{"pos(3, 4), t(3, 4)"}, {"pos(3, 1), t(4)"}})
       .reference("abs * np.exp(1j * angle)");
 }

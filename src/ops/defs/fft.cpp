@@ -4,13 +4,12 @@
 
 #include <cmath>
 
-#include "ops/op_def.h"
+#include "ops/gradient.h"
 #include "runtime/parallel.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kFunctionOnly{.method = false};
 
@@ -25,7 +24,6 @@ OpDef& add_op(Registry& r, std::string_view schema) {
       .takes_complex()
       .where(kFunctionOnly)
       .cost(transform_cost)
-      .no_grad(kGradLater)
       .no_vmap(kVmapLater);
 }
 
@@ -155,6 +153,14 @@ Tensor complex_to_real(const Tensor& given, const Dims& dims, int64_t n) {
   });
 }
 
+Expr joined(std::initializer_list<Expr> parts, int64_t dim) {
+  std::vector<IValue> items;
+  for (const Expr& e : parts) items.push_back(e.value());
+  const IValue args[] = {IValue::list(std::move(items)), IValue(dim)};
+  Builder& builder = parts.begin()->builder();
+  return Expr(builder, builder.apply(registry().get("cat"), args));
+}
+
 }  // namespace
 
 void register_fft(Registry& r) {
@@ -168,6 +174,11 @@ void register_fft(Registry& r) {
         const double scale = scale_of(normalization, points(x.meta(), dims));
         return scaled(complex_to_complex(x, dims, forward), scale);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"_fft_c2c">(g.out(), g.dims("dim"), g.value("normalization"),
+                                    !g.flag("forward"));
+            })
       .samples({{"t(3, 8, dtype=complex64), [1], 0, True"},
                 {"t(6, 5, dtype=complex128), [0, 1], 2, False"},
                 {"t(2, 47, dtype=complex64), [1], 1, True"}})
@@ -190,6 +201,20 @@ void register_fft(Registry& r) {
         const double scale = scale_of(normalization, points(x.meta(), dims));
         return scaled(real_to_complex(x, dims, onesided), scale);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              const Dims dims = g.dims("dim");
+              Expr dy = g.out();
+              const int64_t n =
+                  g.sizes("input")[static_cast<size_t>(wrap_dim(dims.back(), dy.rank()))];
+              if (g.flag("onesided")) {  // the other half was not given: nothing flows from it
+                Dims sizes = dy.sizes();
+                int64_t& last = sizes[static_cast<size_t>(wrap_dim(dims.back(), dy.rank()))];
+                last = n - last;
+                if (last > 0) dy = joined({dy, op<"new_zeros">(dy, sizes)}, dims.back());
+              }
+              return op<"real">(op<"_fft_c2c">(dy, dims, g.value("normalization"), false));
+            })
       .samples({{"t(3, 8), [1], 0, True"},
                 {"t(6, 5, dtype=float64), [0, 1], 2, False"},
                 {"t(6, 8), [1, 0], 1, False"},
@@ -210,6 +235,20 @@ void register_fft(Registry& r) {
         const Tensor y = complex_to_real(x, dims, n);
         return scaled(y, scale_of(normalization, points(y.meta(), dims)));
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              const Dims dims = g.dims("dim");
+              const Expr dy = op<"_fft_r2c">(g.out(), dims, g.value("normalization"), true);
+              const int64_t n = g.integer("last_dim_size"), last = dims.back();
+              const int64_t have = dy.sizes()[static_cast<size_t>(wrap_dim(last, dy.rank()))];
+              const int64_t twice = n - have;  // these stand for their mirror images too
+              if (twice <= 0) return dy;
+              const Expr first = op<"narrow">(dy, last, int64_t(0), int64_t(1)),
+                         middle = op<"narrow">(dy, last, int64_t(1), twice) * 2.0;
+              const int64_t rest = have - 1 - twice;
+              if (rest == 0) return joined({first, middle}, last);
+              return joined({first, middle, op<"narrow">(dy, last, 1 + twice, rest)}, last);
+            })
       .samples(
           {{"t(3, 5, dtype=complex64), [1], 2, 8"}, {"t(6, 4, dtype=complex128), [0, 1], 1, 7"}})
       .reference(

@@ -2,11 +2,12 @@
 // ops/blas/lapack.h.
 #include "ops/blas/lapack.h"
 #include "ops/kernels/matrices.h"
+#include "ops/kernels/matrix_gradients.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
+constexpr const char* kNoRule = "prong has no rule for it yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kModuleOnly{.function = false, .method = false};
 
@@ -19,7 +20,7 @@ Cost cubic_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).takes_complex().cost(cubic_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema).takes_complex().cost(cubic_cost).no_vmap(kVmapLater);
 }
 
 // A well-conditioned square matrix: samples add this to what is random.
@@ -228,6 +229,9 @@ TensorMeta det_shape(const char* op, const TensorMeta& a) {
   return {Dims(batch_of(a)), a.dtype};
 }
 
+// The same rules serve an op of torch and one of torch.linalg, which call their argument otherwise.
+const std::string& first_argument(Gradient& g) { return g.op().schema().arguments[0].name; }
+
 void register_inverses(Registry& r) {
   const std::vector<Sample> square = {{"t(3, 3)" PRONG_EYE},
                                       {"t(2, 3, 3)" PRONG_EYE},
@@ -239,11 +243,12 @@ void register_inverses(Registry& r) {
         .where(name[0] == 'l' ? kModuleOnly : Spelling{})
         .shape([](const TensorMeta& a) { return square_shape("linalg.inv", a); })
         .kernel([](const Tensor& a) { return inverse(a); })
+        .grad(name[0] == 'l' ? "A" : "input", "result",
+              [](Gradient& g) { return matrices::inverse_gradient(g.out(), g["result"]); })
         .samples(square)
         .reference(name[0] == 'l' ? "np.linalg.inv(A)" : "np.linalg.inv(input)");
-  add_op(
-      r,
-      "linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> (Tensor inverse, Tensor info)")
+  add_op(r,
+         "linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> (Tensor inverse, Tensor info)")
       .doc("The inverse of each square matrix, and LAPACK's info: 0, or where it is singular.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, bool) {
@@ -255,6 +260,8 @@ void register_inverses(Registry& r) {
         const Lu lu = inverse_of(a, out);
         return std::tuple(out, lu.info);
       })
+      .grad("A", "result.0",
+            [](Gradient& g) { return matrices::inverse_gradient(g.out(), g["result.0"]); })
       .samples({{"t(3, 3)" PRONG_EYE}})
       .reference("(np.linalg.inv(A), np.int32(0))");
   for (const char* name : {"linalg_det", "det"})
@@ -263,6 +270,11 @@ void register_inverses(Registry& r) {
         .where(name[0] == 'l' ? kModuleOnly : Spelling{})
         .shape([](const TensorMeta& a) { return det_shape("linalg.det", a); })
         .kernel([](const Tensor& a) { return determinant("linalg.det", a).value; })
+        .grad(name[0] == 'l' ? "A" : "input", name[0] == 'l' ? "A, result" : "input, result",
+              [](Gradient& g) {
+                return matrices::determinant_gradient(g.out() * conj(g["result"]),
+                                                      g[first_argument(g)]);
+              })
         .samples(square)
         .reference(name[0] == 'l' ? "np.linalg.det(A)" : "np.linalg.det(input)");
   add_op(r, "logdet(input: Tensor) -> Tensor")
@@ -275,6 +287,8 @@ void register_inverses(Registry& r) {
         const double nan = std::numeric_limits<double>::quiet_NaN();
         return call_tensor("where", call_tensor("lt", d.sign, 0), nan, d.log_size);
       })
+      .grad("input", "input",
+            [](Gradient& g) { return matrices::determinant_gradient(g.out(), g["input"]); })
       .samples({{"t(3, 3)" PRONG_EYE}, {"t(2, 3, 3)" PRONG_EYE}})
       .reference("np.log(np.linalg.det(input))");
   for (const char* name : {"linalg_slogdet", "slogdet"})
@@ -290,6 +304,10 @@ void register_inverses(Registry& r) {
           const Determinant d = determinant("linalg.slogdet", a);
           return std::tuple(d.sign, d.log_size);
         })
+        .grad(name[0] == 'l' ? "A" : "input", name[0] == 'l' ? "A" : "input",
+              [](Gradient& g) {
+                return matrices::determinant_gradient(g.out(1), g[first_argument(g)]);
+              })
         .samples(square)
         .reference(name[0] == 'l' ? "tuple(np.linalg.slogdet(A))"
                                   : "tuple(np.linalg.slogdet(input))");
@@ -382,6 +400,7 @@ void register_lu(Registry& r) {
                          lu.info, at);
         return std::tuple(lu.factors.matrix(), lu.pivots);
       })
+      .no_grad(kNoRule)
       .samples(any);
   add_op(r,
          "linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> "
@@ -398,6 +417,7 @@ void register_lu(Registry& r) {
         if (check_errors) check_solved(lu.info);
         return std::tuple(lu.factors.matrix(), lu.pivots, lu.info);
       })
+      .no_grad(kNoRule)
       .samples(any);
   add_op(r, "linalg_lu(A: Tensor, *, pivot: bool = True) -> (Tensor P, Tensor L, Tensor U)")
       .doc("A as P L U: a permutation and two triangles.")
@@ -409,6 +429,7 @@ void register_lu(Registry& r) {
         const Lu lu = lu_of(a);
         return unpacked(lu.factors.matrix(), lu.pivots);
       })
+      .no_grad(kNoRule)
       .samples(any);
   add_op(r,
          "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: "
@@ -418,6 +439,7 @@ void register_lu(Registry& r) {
       .shape([](const TensorMeta& lu, const TensorMeta&, bool, bool) { return lu_parts_meta(lu); })
       .kernel(
           [](const Tensor& lu, const Tensor& pivots, bool, bool) { return unpacked(lu, pivots); })
+      .no_grad(kNoRule)
       .samples({{"t(3, 3), torch.tensor([2, 2, 3], dtype=int32)"}});
   add_op(r,
          "linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: "
@@ -432,6 +454,7 @@ void register_lu(Registry& r) {
       .kernel([](const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
         return solve_with_lu(lu, pivots, b, left, adjoint);
       })
+      .no_grad(kNoRule)
       .samples(
           {{"t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32), t(3, 2)"},
            {"t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32), t(2, 3), left=False"}});
@@ -445,6 +468,7 @@ void register_lu(Registry& r) {
       .kernel([](const Tensor& b, const Tensor& lu, const Tensor& pivots) {
         return solve_with_lu(lu, pivots, b, true, false);
       })
+      .no_grad(kNoRule)
       .samples({{"t(3, 2), t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32)"}});
   add_op(r, "linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor")
       .doc("X of A X = B, or of X A = B where not left; B may be vectors.")
@@ -457,6 +481,13 @@ void register_lu(Registry& r) {
         check_solved(s.lu.info);
         return s.x;
       })
+      .grad("A, B", "A, result",
+            [](Gradient& g) {
+              const bool left = g.flag("left");
+              const bool is_vector = is_vector_solve(g.meta("A"), g.meta("B"));
+              const Expr to_b = matrices::solve(matrices::adjoint(g["A"]), g.out(0), left);
+              return std::tuple(matrices::solve_gradient(to_b, g["result"], left, is_vector), to_b);
+            })
       .samples({{"t(3, 3)" PRONG_EYE ", t(3)"},
                 {"t(2, 3, 3)" PRONG_EYE ", t(2, 3, 2)"},
                 {"t(3, 3)" PRONG_EYE ", t(2, 3, 2)"},
@@ -477,6 +508,14 @@ void register_lu(Registry& r) {
         if (check_errors) check_solved(s.lu.info);
         return std::tuple(s.x, s.lu.info);
       })
+      .grad("A, B", "A, result.0",
+            [](Gradient& g) {
+              const bool left = g.flag("left");
+              const bool is_vector = is_vector_solve(g.meta("A"), g.meta("B"));
+              const Expr to_b = matrices::solve(matrices::adjoint(g["A"]), g.out(0), left);
+              return std::tuple(matrices::solve_gradient(to_b, g["result.0"], left, is_vector),
+                                to_b);
+            })
       .samples({{"t(3, 3)" PRONG_EYE ", t(3, 2)"}})
       .reference("(np.linalg.solve(A, B), np.int32(0))");
 }
@@ -511,7 +550,7 @@ void check_positive(const char* op, const Tensor& info) {
                    info, at);
 }
 
-Tensor triangle_solve(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit, char op) {
+Tensor triangle_solve(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
   const char* name = "linalg.solve_triangular";
   check_inexact(name, a.meta());
   check_square(name, a.meta());
@@ -527,11 +566,19 @@ Tensor triangle_solve(const Tensor& a, const Tensor& b, bool upper, bool left, b
     visit_matrix(a.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       for_matrices(x.batch, [&](int64_t i) {
-        blas::triangle_solve(left, upper ? 'U' : 'L', op, unit, x.rows, x.columns,
+        blas::triangle_solve(left, upper ? 'U' : 'L', 'N', unit, x.rows, x.columns,
                              static_cast<const T*>(t.template at<T>(i)), x.template at<T>(i));
       });
     });
   return x.matrix();
+}
+
+// X of L L^H X = B, or of U^H U X = B.
+Tensor solve_twice(const Tensor& factor, const Tensor& b, bool upper) {
+  const Tensor h = call_tensor("adjoint", factor);
+  const Tensor y =
+      call_tensor("linalg_solve_triangular", upper ? h : factor, b, false, true, false);
+  return call_tensor("linalg_solve_triangular", upper ? factor : h, y, true, true, false);
 }
 
 TensorMeta triangle_shape(const TensorMeta& a, const TensorMeta& b) {
@@ -560,6 +607,10 @@ void register_cholesky(Registry& r) {
           check_positive(shown, f.info);
           return f.factor;
         })
+        .grad(name[0] == 'l' ? "A" : "input", "result",
+              [](Gradient& g) {
+                return matrices::cholesky_gradient(g.out(), g["result"], g.flag("upper"));
+              })
         .samples(positive)
         .reference(
             name[0] == 'l'
@@ -578,15 +629,17 @@ void register_cholesky(Registry& r) {
         if (check_errors) check_positive("linalg.cholesky_ex", f.info);
         return std::tuple(f.factor, f.info);
       })
+      .grad("A", "result.0",
+            [](Gradient& g) {
+              return matrices::cholesky_gradient(g.out(), g["result.0"], g.flag("upper"));
+            })
       .samples({{"torch.tensor([[4., 1.], [1., 3.]])"}})
       .reference("(np.linalg.cholesky(A), np.int32(0))");
   add_op(r, "cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor")
       .doc("X of A X = input with the Cholesky factor of A.")
       .shape([](const TensorMeta& b, const TensorMeta& l, bool) { return triangle_shape(l, b); })
-      .kernel([](const Tensor& b, const Tensor& l, bool upper) {
-        const Tensor y = triangle_solve(l, b, upper, true, false, upper ? 'C' : 'N');
-        return triangle_solve(l, y, upper, true, false, upper ? 'N' : 'C');
-      })
+      .kernel([](const Tensor& b, const Tensor& l, bool upper) { return solve_twice(l, b, upper); })
+      .composite()
       .samples({{"t(2, 3), torch.tensor([[2., 0.], [1., 3.]])"},
                 {"t(2, 3), torch.tensor([[2., 1.], [0., 3.]]), True"}})
       .reference("np.linalg.solve(L.T @ L if upper else L @ L.T, input)");
@@ -596,9 +649,9 @@ void register_cholesky(Registry& r) {
       .kernel([](const Tensor& l, bool upper) {
         square_shape("cholesky_inverse", l.meta());
         const Tensor eye = call_tensor("eye", l.size(-1), l.size(-1), l.dtype());
-        const Tensor y = triangle_solve(l, eye, upper, true, false, upper ? 'C' : 'N');
-        return triangle_solve(l, y, upper, true, false, upper ? 'N' : 'C');
+        return solve_twice(l, eye, upper);
       })
+      .composite()
       .samples({{"torch.tensor([[2., 0.], [1., 3.]])"}})
       .reference("np.linalg.inv(input @ input.T)");
   add_op(r,
@@ -610,8 +663,18 @@ void register_cholesky(Registry& r) {
         return triangle_shape(a, b);
       })
       .kernel([](const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
-        return triangle_solve(a, b, upper, left, unit, 'N');
+        return triangle_solve(a, b, upper, left, unit);
       })
+      .grad("A, B", "A, result",
+            [](Gradient& g) {
+              const bool upper = g.flag("upper"), left = g.flag("left"),
+                         unit = g.flag("unitriangular");
+              const Expr to_b = op<"linalg_solve_triangular">(matrices::adjoint(g["A"]), g.out(),
+                                                              !upper, left, unit);
+              const Expr to_a = matrices::solve_gradient(to_b, g["result"], left, false);
+              const int64_t edge = unit ? 1 : 0;
+              return std::tuple(upper ? op<"triu">(to_a, edge) : op<"tril">(to_a, -edge), to_b);
+            })
       .samples({{"torch.tensor([[2., 0.], [1., 3.]]), t(2, 3), upper=False"},
                 {"torch.tensor([[2., 1.], [0., 3.]]), t(3, 2), upper=True, left=False"}})
       .reference("np.linalg.solve(A, B) if left else np.linalg.solve(A.T, B.T).T");
@@ -623,9 +686,12 @@ void register_cholesky(Registry& r) {
         return std::tuple(triangle_shape(a, b), TensorMeta{a.sizes, a.dtype});
       })
       .kernel([](const Tensor& b, const Tensor& a, bool upper, bool transpose, bool unit) {
-        return std::tuple(triangle_solve(a, b, upper, true, unit, transpose ? 'T' : 'N'),
-                          a.clone());
+        const Tensor t = transpose ? call_tensor("transpose", a, int64_t(-2), int64_t(-1)) : a;
+        return std::tuple(
+            call_tensor("linalg_solve_triangular", t, b, upper != transpose, true, unit),
+            call_tensor("clone", a));
       })
+      .composite()
       .samples({{"t(2, 3), torch.tensor([[2., 1.], [0., 3.]])"}})
       .reference("(np.linalg.solve(A, input), A)");
 }

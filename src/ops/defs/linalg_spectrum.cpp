@@ -5,11 +5,12 @@
 
 #include "ops/blas/lapack.h"
 #include "ops/kernels/matrices.h"
+#include "ops/kernels/matrix_gradients.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
+constexpr const char* kNoRule = "prong has no rule for it yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kModuleOnly{.function = false, .method = false};
 
@@ -21,7 +22,7 @@ Cost cubic_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).takes_complex().cost(cubic_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema).takes_complex().cost(cubic_cost).no_vmap(kVmapLater);
 }
 
 int64_t rows_of(const TensorMeta& a) { return a.sizes[a.sizes.size() - 2]; }
@@ -137,6 +138,8 @@ void register_qr(Registry& r) {
       .shape(
           [](const TensorMeta& a, const std::string& mode) { return qr_shape(a, qr_mode(mode)); })
       .kernel([](const Tensor& a, const std::string& mode) { return qr(a, qr_mode(mode)); })
+      .grad("A", "result.0, result.1",
+            [](Gradient& g) { return matrices::qr_gradient(g, g["result.0"], g["result.1"]); })
       .samples(
           {{"t(4, 3)"}, {"t(2, 3, 4)"}, {"t(4, 3), 'complete'"}, {"t(4, 3), 'r'"}, {"t(0, 3)"}});
   add_op(r, "qr(input: Tensor, some: bool = True) -> (Tensor Q, Tensor R)")
@@ -147,6 +150,8 @@ void register_qr(Registry& r) {
       .kernel([](const Tensor& a, bool some) {
         return qr(a, some ? QrMode::kReduced : QrMode::kComplete);
       })
+      .grad("input", "result.0, result.1",
+            [](Gradient& g) { return matrices::qr_gradient(g, g["result.0"], g["result.1"]); })
       .samples(any);
   for (const char* name : {"linalg_householder_product", "orgqr"})
     add_op(r, cat(name, "(input: Tensor, tau: Tensor) -> Tensor"))
@@ -156,6 +161,7 @@ void register_qr(Registry& r) {
           return TensorMeta{a.sizes, a.dtype};
         })
         .kernel([](const Tensor& a, const Tensor& tau) { return householder_product(a, tau); })
+        .no_grad(kNoRule)
         .samples({{"t(4, 3), unit(3)"}});
 }
 
@@ -216,6 +222,10 @@ void register_svd(Registry& r) {
         const Svd out = svd("linalg.svd", a, full, true);
         return std::tuple(out.u, out.s, out.vh);
       })
+      .grad("A", "result.0, result.1, result.2",
+            [](Gradient& g) {
+              return matrices::svd_gradient(g, g["result.0"], g["result.1"], g["result.2"]);
+            })
       .samples({{"t(4, 3)"}, {"t(2, 3, 4), False"}, {"t(0, 3)"}});
   add_op(r, "linalg_svdvals(A: Tensor, *, driver: str? = None) -> Tensor")
       .doc("The singular values, largest first.")
@@ -227,6 +237,11 @@ void register_svd(Registry& r) {
         check_driver(driver);
         return svd("linalg.svd", a, false, false).s;
       })
+      .grad("A", "A",
+            [](Gradient& g) {
+              const Expr f = op<"linalg_svd">(g["A"], false);
+              return op<"matmul">(f[0] * op<"unsqueeze">(g.out(), int64_t(-2)), f[2]);
+            })
       .samples({{"t(4, 3)"}, {"t(2, 3, 4)"}})
       .reference("np.linalg.svd(A, compute_uv=False)");
   add_op(r,
@@ -249,6 +264,7 @@ void register_svd(Registry& r) {
         fill(v, int64_t{0});
         return std::tuple(u, out.s, v);
       })
+      .no_grad("use torch.linalg.svd, which has a gradient")
       .samples({{"t(4, 3)"}, {"t(3, 4), False"}});
 }
 
@@ -325,6 +341,8 @@ void register_eigen(Registry& r) {
         const Eigen e = eigh("linalg.eigh", a, uplo, true);
         return std::tuple(e.values, e.vectors);
       })
+      .grad("A", "result.0, result.1",
+            [](Gradient& g) { return matrices::eigh_gradient(g, g["result.0"], g["result.1"]); })
       .samples(symmetric);
   add_op(r, "linalg_eigvalsh(A: Tensor, UPLO: str = \"L\") -> Tensor")
       .doc("Eigenvalues of Hermitian matrices, ascending.")
@@ -336,6 +354,11 @@ void register_eigen(Registry& r) {
       .kernel([](const Tensor& a, const std::string& uplo) {
         return eigh("linalg.eigh", a, uplo, false).values;
       })
+      .grad("A", "A",
+            [](Gradient& g) {
+              const Expr v = op<"linalg_eigh">(g["A"], g.value("UPLO"))[1];
+              return op<"matmul">(v * op<"unsqueeze">(g.out(), int64_t(-2)), matrices::adjoint(v));
+            })
       .samples(symmetric)
       .reference("np.linalg.eigvalsh(A)");
   add_op(r, "linalg_eig(A: Tensor) -> (Tensor eigenvalues, Tensor eigenvectors)")
@@ -350,6 +373,7 @@ void register_eigen(Registry& r) {
         const Eigen e = eig("linalg.eig", a, true);
         return std::tuple(e.values, e.vectors);
       })
+      .no_grad(kNoRule)
       .samples({{"t(3, 3)"}, {"t(2, 3, 3, dtype=float64)"}});
   add_op(r, "linalg_eigvals(A: Tensor) -> Tensor")
       .doc("Eigenvalues of square matrices, as complex numbers.")
@@ -359,6 +383,11 @@ void register_eigen(Registry& r) {
         return with_sizes(a, {columns_of(a)}, complex_dtype(a.dtype));
       })
       .kernel([](const Tensor& a) { return eig("linalg.eigvals", a, false).values; })
+      .grad("A", "A",
+            [](Gradient& g) {
+              const Expr v = op<"linalg_eig">(g["A"])[1], vh = matrices::adjoint(v);
+              return matrices::solve(vh, op<"unsqueeze">(g.out(), int64_t(-1)) * vh);
+            })
       .samples({{"t(3, 3)"}, {"t(2, 3, 3)"}});
 }
 
@@ -450,6 +479,8 @@ void register_pinv(Registry& r) {
       .kernel(
           [](const Tensor& a, std::optional<double> atol, std::optional<double> rtol,
              bool hermitian) { return pinv(a, tolerance(atol, a), tolerance(rtol, a), hermitian); })
+      .grad("A", "A, result",
+            [](Gradient& g) { return matrices::pinv_gradient(g.out(), g["A"], g["result"]); })
       .samples(
           {{"t(4, 3)"}, {"t(2, 3, 4)"}, {"torch.tensor([[4., 1.], [1., 3.]]), hermitian=True"}})
       .reference("np.linalg.pinv(A)");
@@ -460,6 +491,8 @@ void register_pinv(Registry& r) {
       .kernel([](const Tensor& a, double rcond, bool hermitian) {
         return pinv(a, std::nullopt, tolerance(rcond, a), hermitian);
       })
+      .grad("A", "A, result",
+            [](Gradient& g) { return matrices::pinv_gradient(g.out(), g["A"], g["result"]); })
       .samples({{"t(4, 3), 1e-3"}})
       .reference("np.linalg.pinv(A, rcond)");
   add_op(r, "pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor")
@@ -468,6 +501,8 @@ void register_pinv(Registry& r) {
       .kernel([](const Tensor& a, double rcond) {
         return pinv(a, std::nullopt, tolerance(rcond, a), false);
       })
+      .grad("input", "input, result",
+            [](Gradient& g) { return matrices::pinv_gradient(g.out(), g["input"], g["result"]); })
       .samples({{"t(4, 3)"}})
       .reference("np.linalg.pinv(input)");
   add_op(r,
@@ -568,6 +603,7 @@ void register_least_squares(Registry& r) {
         const LeastSquares out = least_squares(a, b, rcond, driver.value_or("gelsy"));
         return std::tuple(out.solution, out.residuals, out.rank, out.values);
       })
+      .no_grad(kNoRule)
       .samples({{"t(4, 3), t(4, 2)"}, {"t(3, 3) + 4 * torch.eye(3), t(3, 1), driver='gelsd'"}});
 }
 

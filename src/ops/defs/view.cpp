@@ -1,6 +1,8 @@
 // Ops that look at a tensor's elements through another shape, and host ops that answer about a
 // tensor. The arithmetic is in kernels/geometry.h, and serves kernels and shape rules alike.
 #include "ops/gradient.h"
+#include <algorithm>
+
 #include "ops/kernels/geometry.h"
 
 namespace prong {
@@ -89,6 +91,20 @@ std::vector<T> tensor_split(const T& x, int64_t sections, int64_t dim) {
   Dims lengths;
   for (int64_t i = 0; i < sections; ++i) lengths.push_back(size / sections + (i < size % sections));
   return pieces(x, lengths, dim);
+}
+template <class T>
+std::vector<T> tensor_split_at(const T& x, const Dims& places, int64_t dim) {
+  const int64_t size = extent(x, dim, "tensor_split");
+  std::vector<T> out;
+  int64_t start = 0;
+  const auto add = [&](int64_t end) {
+    const int64_t first = std::min(start, size), last = std::clamp(end, first, size);
+    out.push_back(apply(x, narrowed(geometry_of(x), dim, first, last - first)));
+    start = end;
+  };
+  for (const int64_t place : places) add(place < 0 ? place + size : place);
+  add(size);
+  return out;
 }
 template <class T>
 std::vector<T> unbind(const T& x, int64_t dim) {
@@ -403,6 +419,18 @@ void register_parts(Registry& r) {
         return tensor_split(x, sections, dim);
       })
       .samples({{"t(5, 2), 3"}, {"t(2, 6), 4, 1"}})
+      .reference("np.array_split(input, indices_or_sections, axis=dim)");
+  view_op(r,
+          "tensor_split.indices(input: Tensor, indices_or_sections: int[], dim: int = 0) -> "
+          "Tensor[]",
+          "Views that end before the places given, and the rest.")
+      .kernel([](const Tensor& x, const Dims& places, int64_t dim) {
+        return tensor_split_at(x, places, dim);
+      })
+      .shape([](const TensorMeta& x, const Dims& places, int64_t dim) {
+        return tensor_split_at(x, places, dim);
+      })
+      .samples({{"t(5, 2), [1, 3]"}, {"t(2, 6), [2, 9], 1"}})
       .reference("np.array_split(input, indices_or_sections, axis=dim)");
   view_op(r, "unbind(input: Tensor, dim: int = 0) -> Tensor[]", "All slices along dim, without it.")
       .kernel([](const Tensor& x, int64_t dim) { return unbind(x, dim); })

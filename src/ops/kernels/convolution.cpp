@@ -61,6 +61,33 @@ void unfold_row(const T* plane, T* row, const Geometry& g, int64_t kd, int64_t k
   }
 }
 
+// The transpose of unfold_row: what is in a row of columns is added to where it came from.
+template <class T>
+void fold_row(T* plane, const T* row, const Geometry& g, int64_t kd, int64_t kh, int64_t kw) {
+  for (int64_t od = 0; od < g.out[0]; ++od) {
+    const int64_t d = od * g.stride[0] - g.padding[0] + kd * g.dilation[0];
+    for (int64_t oh = 0; oh < g.out[1]; ++oh, row += g.out[2]) {
+      const int64_t h = oh * g.stride[1] - g.padding[1] + kh * g.dilation[1];
+      if (d < 0 || d >= g.in[0] || h < 0 || h >= g.in[1]) continue;
+      T* line = plane + (d * g.in[1] + h) * g.in[2];
+      const int64_t first = kw * g.dilation[2] - g.padding[2];
+      for (int64_t ow = 0; ow < g.out[2]; ++ow) {
+        const int64_t w = ow * g.stride[2] + first;
+        if (w >= 0 && w < g.in[2]) line[w] += row[ow];
+      }
+    }
+  }
+}
+
+template <class T>
+void fold(T* image, const T* columns, const Geometry& g) {
+  for (int64_t c = 0; c < g.group_in(); ++c)
+    for (int64_t kd = 0; kd < g.kernel[0]; ++kd)
+      for (int64_t kh = 0; kh < g.kernel[1]; ++kh)
+        for (int64_t kw = 0; kw < g.kernel[2]; ++kw, columns += g.out_volume())
+          fold_row(image + c * g.in_volume(), columns, g, kd, kh, kw);
+}
+
 template <class T>
 void unfold(const T* image, T* columns, const Geometry& g) {
   for (int64_t c = 0; c < g.group_in(); ++c)
@@ -146,6 +173,137 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<T
     }
   });
   return out;
+}
+
+Dims conv_transpose_sizes(const TensorMeta& input, const TensorMeta& weight, const ConvParams& p,
+                          const Dims& output_padding) {
+  const int64_t spatial = weight.rank() - 2;
+  PRONG_CHECK(input.rank() == weight.rank(), kRuntime, "Expected ", spatial + 1,
+              "D (unbatched) or ", spatial + 2, "D (batched) input to conv_transpose", spatial,
+              "d, but got input of size: ", input.sizes);
+  PRONG_CHECK(input.dtype == weight.dtype, kRuntime, "Input type (", input.dtype,
+              ") and weight type (", weight.dtype, ") should be the same");
+  PRONG_CHECK(p.groups > 0, kRuntime, "non-positive groups is not supported");
+  PRONG_CHECK(input.sizes[1] == weight.sizes[0], kRuntime, "Given transposed=1, weight of size ",
+              weight.sizes, ", expected input", input.sizes, " to have ", weight.sizes[0],
+              " channels, but got ", input.sizes[1], " channels instead");
+  PRONG_CHECK(weight.sizes[0] % p.groups == 0, kRuntime, "Given groups=", p.groups,
+              ", expected weight to be divisible by ", p.groups,
+              " at dimension 0, but got weight of size ", weight.sizes, " instead");
+  Dims out{input.sizes[0], weight.sizes[1] * p.groups};
+  for (size_t i = 0; i < static_cast<size_t>(spatial); ++i) {
+    PRONG_CHECK(p.stride[i] > 0, kRuntime, "non-positive stride is not supported");
+    PRONG_CHECK(p.dilation[i] > 0, kRuntime, "dilation should be greater than zero");
+    PRONG_CHECK(p.padding[i] >= 0, kRuntime, "negative padding is not supported");
+    PRONG_CHECK(output_padding[i] >= 0, kRuntime, "negative output_padding is not supported");
+    PRONG_CHECK(output_padding[i] < p.stride[i] || output_padding[i] < p.dilation[i], kRuntime,
+                "output padding must be smaller than either stride or dilation, but got "
+                "output_padding: ",
+                output_padding, " stride: ", p.stride, " dilation: ", p.dilation);
+    const int64_t size = (input.sizes[i + 2] - 1) * p.stride[i] - 2 * p.padding[i] +
+                         p.dilation[i] * (weight.sizes[i + 2] - 1) + 1 + output_padding[i];
+    PRONG_CHECK(size > 0, kRuntime, "Given input size per channel: (", input.sizes[i + 2],
+                "). Calculated output size per channel: (", size, "). Output size is too small");
+    out.push_back(size);
+  }
+  return out;
+}
+
+Tensor convolve_transposed(const Tensor& given, const Tensor& given_weight,
+                           const std::optional<Tensor>& bias, const ConvParams& p,
+                           const Dims& output_padding) {
+  const Dims sizes = conv_transpose_sizes(given.meta(), given_weight.meta(), p, output_padding);
+  const int64_t channels = sizes[1];
+  PRONG_CHECK(!bias || (bias->rank() == 1 && bias->size(0) == channels), kRuntime,
+              "Given transposed=1, weight of size ", given_weight.sizes(),
+              ", expected bias to be 1-dimensional with ", channels,
+              " elements, but got bias of size ", bias ? bias->sizes() : Dims{}, " instead");
+  // Sixteen bits are too few to add up in.
+  const bool is_small = given.dtype() == DType::kFloat16 || given.dtype() == DType::kBFloat16;
+  const DType dtype = is_small ? DType::kFloat32 : given.dtype();
+  PRONG_CHECK(dtype == DType::kFloat32 || dtype == DType::kFloat64, kNotImplemented,
+              "\"slow_conv_transpose_cpu\" not implemented for '", scalar_type_name(dtype), "'");
+  const Tensor in = given.to(dtype).contiguous(), weight = given_weight.to(dtype).contiguous();
+  const Tensor out = Tensor::empty(sizes, dtype);
+  fill(out, int64_t{0});
+  // Seen from the result: the convolution whose input it is.
+  const Geometry g = geometry(sizes, weight.sizes(), in.sizes(), p);
+  const int64_t n = g.out_volume(), rows = g.group_in() * g.kernel_volume(),
+                group_channels = in.size(1) / p.groups;
+  if (bias) {
+    const Tensor flat = reshaped(out, Dims{g.batch, channels, g.in_volume()});
+    copy_into(flat, bias->to(dtype).as_strided(flat.sizes(), Dims{0, bias->stride(0), 0},
+                                               bias->to(dtype).offset()));
+  }
+  if (in.numel() > 0 && out.numel() > 0)
+    parallel_for(0, g.batch * p.groups, 1, [&](int64_t begin, int64_t end) {
+      const Tensor columns = Tensor::empty(Dims{rows, n}, dtype);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t sample = i / p.groups, group = i % p.groups;
+        const Tensor x = in.as_strided(Dims{group_channels, n}, Dims{n, 1},
+                                       (sample * in.size(1) + group * group_channels) * n);
+        const Tensor w = weight.as_strided(Dims{rows, group_channels}, Dims{1, rows},
+                                           group * group_channels * rows);
+        product_into("conv_transpose", w, x, columns, 1, 0);
+        const int64_t start = (sample * channels + group * g.group_in()) * g.in_volume();
+        if (dtype == DType::kFloat64)
+          fold(out.data<double>() + start, columns.data<double>(), g);
+        else
+          fold(out.data<float>() + start, columns.data<float>(), g);
+      }
+    });
+  return out.to(given.dtype());
+}
+
+// Samples are dealt out to a fixed number of partial sums, so that threads do not change the bits.
+Tensor convolution_weight_gradient(const Tensor& input, const Tensor& gradient, const Dims& weight,
+                                   const ConvParams& p) {
+  const Geometry g = geometry(input.sizes(), weight, gradient.sizes(), p);
+  const Tensor in = input.contiguous(), out = gradient.contiguous();
+  const int64_t k = g.group_in() * g.kernel_volume(), n = g.out_volume();
+  const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(g.batch, 8));
+  const Tensor partial = Tensor::empty(Dims{parts, g.groups, g.group_out(), k}, input.dtype());
+  fill(partial, int64_t{0});
+  if (n > 0 && k > 0)
+    parallel_for(0, parts * g.groups, 1, [&](int64_t begin, int64_t end) {
+      Tensor columns;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t part = i / g.groups, group = i % g.groups;
+        const Tensor sum = partial.as_strided(Dims{g.group_out(), k}, Dims{k, 1},
+                                              (part * g.groups + group) * g.group_out() * k);
+        for (int64_t sample = part; sample < g.batch; sample += parts) {
+          const int64_t start =
+              in.offset() + (sample * g.in_channels + group * g.group_in()) * g.in_volume();
+          Tensor rows;
+          if (g.is_pointwise()) {
+            rows = in.as_strided(Dims{k, n}, Dims{n, 1}, start);
+          } else {
+            if (!columns) columns = Tensor::empty(Dims{k, n}, input.dtype());
+            visit_width(input.dtype(), [&]<class U>(TypeTag<U>) {
+              unfold(static_cast<const U*>(in.storage()->data()) + start,
+                     static_cast<U*>(columns.raw()), g);
+            });
+            rows = columns;
+          }
+          const Tensor dy =
+              out.as_strided(Dims{g.group_out(), n}, Dims{n, 1},
+                             out.offset() + (sample * g.out_channels + group * g.group_out()) * n);
+          product_into("conv", dy, rows.as_strided(Dims{n, k}, Dims{1, n}, rows.offset()), sum, 1,
+                       1);
+        }
+      }
+    });
+  Tensor sum = partial.as_strided(weight, contiguous_strides(weight), 0);
+  const auto add = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = partial.template data<T>();
+    const int64_t count = product(weight);
+    for (int64_t i = 1; i < parts; ++i)
+      for (int64_t j = 0; j < count; ++j)
+        to[j] = T(static_cast<T>(to[j]) + static_cast<T>(to[i * count + j]));
+  };
+  visit(input.dtype(), add);
+  return sum.clone();
 }
 
 }  // namespace prong

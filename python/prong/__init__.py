@@ -96,9 +96,38 @@ globals().update(
 _install_methods()
 _watch_process()
 
-from prong.functional import (  # noqa: E402  (over the ops, which are there from here on)
-    broadcast_shapes,
-    broadcast_tensors,
+# Python over the ops, which are there from here on; an op of the same name goes before.
+from prong import compositions as _compositions  # noqa: E402
+
+globals().update({n: f for n, f in _compositions.FUNCTIONS.items() if n not in _core.functions})
+_install_methods(_compositions.METHODS)
+
+# Functions of nn.functional that are the package's too.
+_OF_NN = frozenset(
+    {
+        "adaptive_avg_pool1d",
+        "alpha_dropout",
+        "avg_pool1d",
+        "channel_shuffle",
+        "cosine_embedding_loss",
+        "cosine_similarity",
+        "ctc_loss",
+        "dropout",
+        "embedding_bag",
+        "feature_alpha_dropout",
+        "hinge_embedding_loss",
+        "instance_norm",
+        "margin_ranking_loss",
+        "max_pool1d_with_indices",
+        "native_channel_shuffle",
+        "pairwise_distance",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "poisson_nll_loss",
+        "rrelu",
+        "rrelu_",
+        "triplet_margin_loss",
+    }
 )
 
 # Loaded when first used, so that `import prong` stays quick.
@@ -153,6 +182,8 @@ _OF_SUBMODULES = {
 
 
 def __getattr__(name: str):
+    if name in _OF_NN:
+        return getattr(importlib.import_module("prong.nn.functional"), name)
     if name in _OF_SUBMODULES:
         return getattr(importlib.import_module(f"prong.{_OF_SUBMODULES[name]}"), name)
     if name in _SUBMODULES or (not name.startswith("_") and _names.is_own_module(f"prong.{name}")):

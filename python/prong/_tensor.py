@@ -197,7 +197,6 @@ _METHODS: dict[str, Any] = {
     "storage": lambda self: UntypedStorage.of(self),
     "has_names": lambda self: False,
     "is_inference": lambda self: self._is_inference,
-    "resolve_conj": lambda self: self,
     "resolve_neg": lambda self: self,
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
@@ -205,9 +204,10 @@ _METHODS: dict[str, Any] = {
 }
 
 
-def install_methods() -> None:
+def install_methods(methods: dict | None = None) -> None:
     """Puts the methods on the type; an op of the same name gives way. Called by the package."""
-    for name, method in {**_METHODS, **TENSOR_METHODS}.items():
+    own = {**_METHODS, **TENSOR_METHODS}
+    for name, method in (own if methods is None else methods).items():
         given = getattr(method, "__name__", "")
         if callable(method) and given in ("<lambda>", f"_{name}", f"_{name}_of"):
             method.__name__ = name

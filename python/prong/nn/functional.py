@@ -26,6 +26,7 @@ from .function.bags import (
     embedding,
     embedding_bag,
 )
+from .function.columns import fold, unfold
 from .function.ctc import (
     ctc_loss,
 )
@@ -42,6 +43,7 @@ from .function.fractional import (
     fractional_max_pool3d_with_indices,
 )
 from .function.grids import affine_grid, upsample, upsample_bilinear, upsample_nearest
+from .function.interpolation import interpolate
 from .function.losses import (
     cosine_embedding_loss,
     gaussian_nll_loss,
@@ -85,12 +87,33 @@ from .function.pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from .function.sampling import grid_sample
 from .function.shapes import (
     channel_shuffle,
     local_response_norm,
     native_channel_shuffle,
     pixel_shuffle,
     pixel_unshuffle,
+)
+from .function.windows import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
 )
 
 # Every op whose definition says nn_functional, where no Python function has its name.

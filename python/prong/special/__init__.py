@@ -1,6 +1,7 @@
 """torch.special: functions of mathematics, as ops."""
 
 from prong import _core, _names
+from prong.compositions.statistics import mvlgamma as multigammaln
 
 # Names of torch.special that are ops of prong under another name or the same.
 _SAME = {
@@ -26,6 +27,6 @@ _SAME = {
 globals().update(_core.op_modules.get("special", {}))
 globals().update({name: _core.functions[op] for name, op in _SAME.items()})
 
-__all__ = sorted({*_SAME, *_core.op_modules.get("special", {})})
+__all__ = sorted({"multigammaln", *_SAME, *_core.op_modules.get("special", {})})
 
 __getattr__ = _names.module_getattr(__name__)

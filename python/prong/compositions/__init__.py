@@ -1,0 +1,16 @@
+"""Functions and methods over ops; the package takes FUNCTIONS, install_methods() takes METHODS."""
+
+from . import cells, geometry, products, scattering, spectral, stacking, statistics
+from .registering import FUNCTIONS, METHODS
+
+__all__ = [
+    "FUNCTIONS",
+    "METHODS",
+    "cells",
+    "geometry",
+    "products",
+    "scattering",
+    "spectral",
+    "stacking",
+    "statistics",
+]

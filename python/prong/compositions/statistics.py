@@ -1,0 +1,285 @@
+"""Statistics, running sums and integrals."""
+
+import collections
+import math
+
+import prong
+from prong import Tensor
+
+from .registering import composition
+
+
+@composition(method=True, takes_out=False)
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance of the rows, columns being observations."""
+    if input.dim() > 2:
+        raise RuntimeError(
+            "cov(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.dim()} dimensions"
+        )
+    if input.dtype is prong.bool:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = input.reshape(1, -1) if input.dim() < 2 else input
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(prong.get_default_dtype())
+    weights = None
+    for given in (fweights, aweights):
+        if given is not None:
+            weights = given if weights is None else weights * given
+    if weights is None:
+        total = x.shape[1]
+        mean = x.sum(1, True) / total
+        divisor = max(0, total - correction)
+        centered = scaled = x - mean
+    else:
+        weights = weights.to(x.real.dtype if x.is_complex() else x.dtype)
+        total = weights.sum()
+        mean = (x * weights).sum(1, True) / total
+        if aweights is None:
+            lost = correction
+        else:
+            lost = correction * (weights * aweights).sum() / total
+        divisor = (total - lost).clamp(min=0)
+        centered = x - mean
+        scaled = centered * weights
+    return (scaled @ centered.mH / divisor).squeeze()
+
+
+@composition(method=True, takes_out=False)
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlation coefficients of the rows."""
+    if input.dim() > 2:
+        raise RuntimeError(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.dim()} dimensions"
+        )
+    c = cov(input)
+    if c.dim() == 0:
+        return c / c
+    deviations = c.diagonal().sqrt()
+    c = c / deviations[:, None] / deviations[None, :]
+    if c.is_complex():
+        return prong.complex(c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
+    return c.clamp(-1, 1)
+
+
+@composition(method=True)
+def nanmean(input: Tensor, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
+    """The mean of what is not NaN."""
+    if not (input.is_floating_point() or input.is_complex()) and dtype is None:
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got "
+            f"{input.dtype}"
+        )
+    count = input.isnan().logical_not().sum(dim, keepdim)
+    return prong.nansum(input, dim, keepdim, dtype=dtype) / count
+
+
+@composition(method=True)
+def nanquantile(
+    input: Tensor, q, dim: int | None = None, keepdim: bool = False, *, interpolation="linear"
+) -> Tensor:
+    """The quantile of what is not NaN."""
+    q = q if isinstance(q, Tensor) else prong.tensor(q, dtype=input.dtype)
+    x = input.flatten() if dim is None else input.movedim(dim, -1)
+    ordered = x.sort(-1).values  # NaN come last
+    count = x.isnan().logical_not().sum(-1, keepdim=True)
+    ranks = q.reshape(-1) * (count - 1).clamp(min=0)
+    below = {
+        "linear": ranks.floor,
+        "lower": ranks.floor,
+        "higher": ranks.ceil,
+        "midpoint": ranks.floor,
+        "nearest": ranks.round,
+    }
+    if interpolation not in below:
+        raise RuntimeError(
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
+            f"but got {interpolation}"
+        )
+    first = below[interpolation]()
+    result = ordered.gather(-1, first.to(prong.int64))
+    if interpolation in ("linear", "midpoint"):
+        weight = (ranks - first) if interpolation == "linear" else prong.full_like(ranks, 0.5)
+        second = ordered.gather(-1, ranks.ceil().to(prong.int64))
+        result = prong.lerp(result, second, weight)
+    result = prong.where(count == 0, math.nan, result)
+    if dim is None:
+        result = (
+            result.reshape(q.shape)
+            if not keepdim
+            else result.reshape([*q.shape, *[1] * input.dim()])
+        )
+        return result
+    result = result.movedim(-1, 0)
+    if keepdim:
+        result = result.unsqueeze(dim if dim < 0 else dim + 1)
+    return result if q.dim() else result.squeeze(0)
+
+
+@composition(method=True)
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """log of the running sum of exp along ``dim``, without overflow."""
+    if not (input.is_floating_point() or input.is_complex()):
+        input = input.to(prong.get_default_dtype())
+    if input.dim() == 0 or input.numel() == 0:
+        return input.clone()
+    # One largest number for the whole line would lose what is far below it; so the running one
+    # is used: log(sum exp) = m_i + log(sum_j exp(x_j - m_i)), by doubling steps.
+    result, step, size = input, 1, input.shape[dim]
+    while step < size:
+        rest = prong.logaddexp(
+            result.narrow(dim, step, size - step), result.narrow(dim, 0, size - step)
+        )
+        result = prong.cat([result.narrow(dim, 0, step), rest], dim)
+        step *= 2
+    return result.clone() if result is input else result
+
+
+def _spacing(y: Tensor, x: Tensor | None, dx: float | None, dim: int):
+    """The widths of the intervals, so that they broadcast against y along ``dim``."""
+    if x is None:
+        return 1.0 if dx is None else dx
+    if x.dim() == 1 and y.dim() > 0:
+        if x.shape[0] != y.shape[dim]:
+            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+        sizes = [1] * y.dim()
+        sizes[dim] = x.shape[0]
+        x = x.reshape(sizes)
+    return prong.diff(x, dim=dim if x.dim() == y.dim() else dim - y.dim() if dim >= 0 else dim)
+
+
+def _areas(y: Tensor, x, dx, dim: int) -> Tensor:
+    n = y.shape[dim]
+    if not (y.is_floating_point() or y.is_complex()):
+        y = y.to(prong.get_default_dtype())
+    width = _spacing(y, x, dx, dim)
+    return (y.narrow(dim, 0, n - 1) + y.narrow(dim, 1, n - 1)) * width / 2
+
+
+@composition(takes_out=False)
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx=None, dim: int = -1) -> Tensor:
+    """The integral along ``dim`` by trapezoids."""
+    if y.shape[dim] == 0:
+        return y.sum(dim)
+    return _areas(y, x, dx, dim).sum(dim)
+
+
+@composition(takes_out=False)
+def trapz(y: Tensor, x: Tensor | None = None, *, dx=None, dim: int = -1) -> Tensor:
+    """The same as trapezoid."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+@composition(takes_out=False)
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx=None, dim: int = -1) -> Tensor:
+    """The integral up to each place along ``dim``."""
+    return _areas(y, x, dx, dim).cumsum(dim)
+
+
+@composition(takes_out=False)
+def gradient(input: Tensor, *, spacing=1, dim=None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """The slope along each dim, by differences of second order inside."""
+    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
+    spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    return tuple(_slope(input, s, d, edge_order) for s, d in zip(spacings, dims, strict=True))
+
+
+def _slope(x: Tensor, spacing, dim: int, edge_order: int) -> Tensor:
+    n = x.shape[dim]
+    if n <= edge_order:
+        raise RuntimeError(
+            "torch.gradient expected each dimension size to be at least edge_order+1"
+        )
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(prong.get_default_dtype())
+    steps = prong.diff(x, dim=dim)
+    if isinstance(spacing, Tensor) and spacing.dim() > 0:
+        sizes = [1] * x.dim()
+        sizes[dim] = n - 1
+        h = prong.diff(spacing.to(x.dtype)).reshape(sizes)
+    else:
+        h = prong.full([1] * x.dim(), float(spacing), dtype=x.dtype).expand(
+            [n - 1 if d == dim % x.dim() else 1 for d in range(x.dim())]
+        )
+    slopes = steps / h
+    before, after = h.narrow(dim, 0, n - 2), h.narrow(dim, 1, n - 2)
+    left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
+    middle = (left * after + right * before) / (before + after)
+    first, last = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
+    if edge_order == 2:
+        second, before_last = slopes.narrow(dim, 1, 1), slopes.narrow(dim, n - 3, 1)
+        h0, h1 = h.narrow(dim, 0, 1), h.narrow(dim, 1, 1)
+        first = first - (second - first) * h0 / (h0 + h1)
+        h0, h1 = h.narrow(dim, n - 2, 1), h.narrow(dim, n - 3, 1)
+        last = last + (last - before_last) * h0 / (h0 + h1)
+    return prong.cat([first, middle, last], dim)
+
+
+@composition(method=True, inplace=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Each slice along ``dim`` scaled down where its p-norm is above maxnorm."""
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.dim()} dimensions"
+        )
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive norm degree")
+    dims = [d for d in range(input.dim()) if d != dim % input.dim()]
+    norms = prong.linalg.vector_norm(input, p, dims, keepdim=True)
+    return input * prong.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+
+
+_Histogram = collections.namedtuple("histogram", ["hist", "bin_edges"])
+
+
+@composition(method=True)
+def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, density=False):
+    """How many elements (or how much weight) fall between each two edges."""
+    if isinstance(bins, Tensor):
+        edges = bins
+    else:
+        if bins <= 0:
+            raise RuntimeError(
+                f"torch.histogramdd(): bins value cannot be less than or equal to 0, got {bins}"
+            )
+        if range is not None:
+            low, high = range
+        elif input.numel():
+            low, high = input.min().item(), input.max().item()
+        else:
+            low, high = 0.0, 0.0
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low} max {high}"
+            )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges = prong.linspace(low, high, bins + 1, dtype=input.dtype)
+    x = input.flatten()
+    place = prong.searchsorted(edges, x, right=True) - 1
+    place = prong.where(x == edges[-1], edges.numel() - 2, place)
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    amount = prong.ones_like(x) if weight is None else weight.flatten().to(x.dtype)
+    counts = x.new_zeros(edges.numel() - 1)
+    counts = counts.index_add(0, place[inside], amount[inside])
+    if density:
+        counts = counts / counts.sum() / prong.diff(edges)
+    return _Histogram(counts, edges)
+
+
+@composition(method=True, inplace=True)
+def mvlgamma(input: Tensor, p: int) -> Tensor:
+    """The logarithm of the gamma function of p by p matrices."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    if not input.is_floating_point():
+        input = input.to(prong.get_default_dtype())
+    steps = prong.arange(0, -p, -1, dtype=input.dtype) * 0.5
+    return (input.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) * 0.25 * math.log(math.pi)

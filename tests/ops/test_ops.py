@@ -364,7 +364,7 @@ def test_agrees_with_pytorch(op, sample):
     torch = pytest.importorskip("torch")
     call = torch_function(torch, op)
     if call is None:  # what indexing and autograd are made of in Prong
-        assert op["base_name"] in ("index", "slice", "alias")
+        assert op["base_name"] in ("index", "slice", "alias") or functional(op) is None
         return
     args, kwargs = call_of(op, sample)
 

@@ -1,12 +1,13 @@
 """Functions and methods over ops; the package takes FUNCTIONS, install_methods() takes METHODS."""
 
-from . import cells, geometry, products, scattering, spectral, stacking, statistics
+from . import cells, copies, geometry, products, scattering, spectral, stacking, statistics
 from .registering import FUNCTIONS, METHODS
 
 __all__ = [
     "FUNCTIONS",
     "METHODS",
     "cells",
+    "copies",
     "geometry",
     "products",
     "scattering",

@@ -10,7 +10,6 @@ namespace prong {
   _(compare)                     \
   _(complex)                     \
   _(conv)                        \
-  _(conv_transpose)              \
   _(copy)                        \
   _(count)                       \
   _(create)                      \

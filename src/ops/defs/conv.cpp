@@ -1,11 +1,12 @@
 // Convolutions conv1d, conv2d, conv3d with int or named padding, and max/average pooling. Kernels:
 // kernels/convolution.h.
-#include "ops/gradient.h"
 #include "ops/kernels/convolution.h"
+#include "ops/op_def.h"
 
 namespace prong {
 namespace {
 
+constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 // One value stands for all spatial dimensions.
@@ -95,14 +96,6 @@ SamePadding pad_evenly(const Tensor& x, const Dims& total) {
   return {odd ? call_tensor("pad", x, extra, "constant", 0.0) : x, half};
 }
 
-// Sums over everything but the channel dimension.
-Expr bias_gradient(const Expr& gradient, int64_t spatial) {
-  Dims dims;
-  for (int64_t d = 0; d < gradient.rank(); ++d)
-    if (d != gradient.rank() - spatial - 1) dims.push_back(d);
-  return op<"sum">(gradient, dims);
-}
-
 template <int kSpatial>
 void register_conv(Registry& r, const std::string& name, const char* shape_doc,
                    std::vector<Sample> samples) {
@@ -129,19 +122,7 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
         return conv<kSpatial>(op, x, w, bias, params(w.meta(), s, p, d, g));
       })
       .cost(cost)
-      .grad("input", "weight",
-            [](Gradient& g) {
-              return op<"_conv_input_grad">(g.out(), g["weight"], g.sizes("input"),
-                                            g.value("stride"), g.value("padding"),
-                                            g.value("dilation"), g.value("groups"));
-            })
-      .grad("weight", "input",
-            [](Gradient& g) {
-              return op<"_conv_weight_grad">(g["input"], g.out(), g.sizes("weight"),
-                                             g.value("stride"), g.value("padding"),
-                                             g.value("dilation"), g.value("groups"));
-            })
-      .grad("bias", "", [](Gradient& g) { return bias_gradient(g.out(), kSpatial); })
+      .no_grad(kGradLater)
       .no_vmap(kVmapLater)
       .samples(std::move(samples));
   r.add(cat(name, ".padding(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[", n,
@@ -164,13 +145,13 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
       .kernel([](const OpDef& op, const Tensor& x, const Tensor& w, std::optional<Tensor> bias,
                  const Dims& s, const std::string& p, const Dims& d, int64_t g) {
         check_rank(op.base_name().c_str(), x.meta(), w.meta(), kSpatial);
-        const ConvParams c = params(w.meta(), s, Dims{0}, d, g);
+        ConvParams c = params(w.meta(), s, Dims{0}, d, g);
         const SamePadding same = pad_evenly(x, same_padding(w.meta(), c.stride, c.dilation, p));
-        return call_tensor(op.base_name(), same.input, w, bias, c.stride, same.padding, c.dilation,
-                           g);
+        c.padding = same.padding;
+        return conv<kSpatial>(op, same.input, w, bias, c);
       })
-      .composite()
       .cost(cost)
+      .no_grad(kGradLater)
       .no_vmap(kVmapLater)
       .samples({{kSpatial == 1   ? "t(2, 3, 7), t(4, 3, 3), padding='same'"
                  : kSpatial == 2 ? "t(1, 2, 5, 6), t(3, 2, 3, 2), padding='same'"

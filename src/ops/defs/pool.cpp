@@ -212,7 +212,7 @@ void register_adaptive(Registry& r, std::vector<Sample> samples) {
             })
       .no_vmap(kVmapLater)
       .samples(samples);
-  r.add(cat("adaptive_max_pool", n, "d(input: Tensor, output_size: int[", n,
+  r.add(cat("adaptive_max_pool", n, "d_with_indices(input: Tensor, output_size: int[", n,
             "]) -> (Tensor, Tensor)"))
       .doc(
           "The largest elements of as many windows as the result shall have elements, and their "

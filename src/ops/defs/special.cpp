@@ -226,24 +226,23 @@ void register_gamma(Registry& r) {
         const Expr x = g["input"];
         return g.out() * (-x * op<"special_zeta">(x + 1.0, g["other"]));
       });
-  for (const char* name : {"polygamma", "special_polygamma"})
-    add_op(r, cat(name, "(n: int, input: Tensor) -> Tensor"))
-        .doc("The n-th derivative of digamma.")
-        .where(name[0] == 's' ? kModuleOnly : Spelling{})
-        .shape([](int64_t, const TensorMeta& x) {
-          return TensorMeta{x.sizes, floating(x.dtype)};
-        })
-        .kernel([](int64_t n, const Tensor& x) {
-          PRONG_CHECK(n >= 0, kRuntime, "polygamma(n, x) does not support negative n.");
-          const Tensor order = Tensor::empty({}, DType::kFloat64);
-          fill(order, static_cast<double>(n));
-          return map_two<polygamma_of>(order, x.to(DType::kFloat64)).to(floating(x.dtype()));
-        })
-        .grad("input", "input",
-              [](Gradient& g) {
-                return g.out() * op<"special_polygamma">(g.integer("n") + 1, g["input"]);
-              })
-        .samples({{"1, pos(3, 4)"}, {"2, pos(3)"}, {"0, pos(3)"}});
+  add_op(r, "special_polygamma(n: int, input: Tensor) -> Tensor")
+      .doc("The n-th derivative of digamma.")
+      .where(kModuleOnly)
+      .shape([](int64_t, const TensorMeta& x) {
+        return TensorMeta{x.sizes, floating(x.dtype)};
+      })
+      .kernel([](int64_t n, const Tensor& x) {
+        PRONG_CHECK(n >= 0, kRuntime, "polygamma(n, x) does not support negative n.");
+        const Tensor order = Tensor::empty({}, DType::kFloat64);
+        fill(order, static_cast<double>(n));
+        return map_two<polygamma_of>(order, x.to(DType::kFloat64)).to(floating(x.dtype()));
+      })
+      .grad("input", "input",
+            [](Gradient& g) {
+              return g.out() * op<"special_polygamma">(g.integer("n") + 1, g["input"]);
+            })
+      .samples({{"1, pos(3, 4)"}, {"2, pos(3)"}, {"0, pos(3)"}});
 }
 
 template <double (*kF)(double, double)>

@@ -104,7 +104,8 @@ def _deepcopy(self, memo):
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment."
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage: clone it instead"
         )
     storage = copy.deepcopy(UntypedStorage.of(self), memo)
     made = rebuild_tensor(

@@ -270,9 +270,7 @@ void bind_functions(nb::module_& m) {
     else
       eager::set_history(target.impl(), f.node.get(), output);
   });
-  m.def("_check_inplace", [](nb::handle t, const std::string& name) {
-    eager::check_inplace(tensor_of(t.ptr()), name);
-  });
+  m.def("_check_inplace", [](nb::handle t) { eager::check_inplace(tensor_of(t.ptr())); });
   m.def("_bump_version", [](nb::handle t) { tensor_of(t.ptr()).bump_version(); });
   m.def("_is_freed", [](const GradFn& f) {
     auto* node = dynamic_cast<FunctionNode*>(f.node.get());

@@ -56,7 +56,7 @@ void require_grad(const IValue& result) {
   if (!result.is_tensor()) return;
   const Tensor t = result.to_tensor();
   PRONG_CHECK(is_inexact(t.dtype()), kRuntime,
-              "Only Tensors of floating point and complex dtype can require gradients");
+              "only Tensors of floating point dtype can require gradients");
   t.impl()->requires_grad = true;
 }
 

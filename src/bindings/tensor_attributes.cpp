@@ -119,7 +119,9 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     PRONG_CHECK(impl_of(value)->dtype == t->dtype, kRuntime,
                 "assigned grad has data of a different type");
     PRONG_CHECK(impl_of(value)->sizes == t->sizes, kRuntime,
-                "assigned grad has data of a different size");
+                "attempting to assign a gradient of size '", impl_of(value)->sizes,
+                "' to a tensor of size '", t->sizes,
+                "'. Please ensure that the gradient and the tensor are the same size");
     eager::make_meta(t).grad = tensor_of(value);
     return 0;
   });

@@ -24,6 +24,10 @@ struct PlainKernel {
 };
 
 IValue run_unrecorded(const OpDef& op, std::span<const IValue> args) {
+  if (op.mutated_argument() >= 0 && is_grad_enabled()) {
+    const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
+    if (target.is_tensor() && is_view(target.tensor_impl())) check_inplace_view(target.to_tensor());
+  }
   IValue result = op.kernel()(op, args);
   if (op.viewed_argument() >= 0) [[unlikely]] {
     if (op.is_differentiable()) note_views(op, args, result);

@@ -283,7 +283,7 @@ std::vector<Tensor> run_backward_edges(std::vector<Edge> roots, std::vector<Tens
 
 namespace {
 
-Tensor first_gradient(const Tensor& root, const Tensor& given) {
+Tensor first_gradient(const Tensor& root, const Tensor& given, size_t index) {
   if (!given.defined()) {
     PRONG_CHECK(root.numel() == 1, kRuntime,
                 "grad can be implicitly created only for scalar outputs");
@@ -292,9 +292,9 @@ Tensor first_gradient(const Tensor& root, const Tensor& given) {
                 root.dtype());
     return op<"ones_like">(wrap(root)).value().to_tensor();
   }
-  PRONG_CHECK(given.sizes() == root.sizes(), kRuntime,
-              "Mismatch in shape: grad_output has a shape of ", given.sizes(),
-              " and output has a shape of ", root.sizes(), ".");
+  PRONG_CHECK(given.sizes() == root.sizes(), kRuntime, "Mismatch in shape: grad_output[", index,
+              "] has a shape of torch.Size(", given.sizes(), ") and output[", index,
+              "] has a shape of torch.Size(", root.sizes(), ").");
   return given;
 }
 
@@ -311,7 +311,7 @@ std::vector<Tensor> run_backward(std::span<const Tensor> roots, std::span<const 
     edges.push_back(std::move(edge));
     ContextGuard restore;
     set_grad_enabled(false);
-    first.push_back(first_gradient(roots[i], i < gradients.size() ? gradients[i] : Tensor()));
+    first.push_back(first_gradient(roots[i], i < gradients.size() ? gradients[i] : Tensor(), i));
   }
   for (const Tensor& input : inputs) {
     PRONG_CHECK(requires_grad(input.impl()), kRuntime,
@@ -321,10 +321,11 @@ std::vector<Tensor> run_backward(std::span<const Tensor> roots, std::span<const 
   }
   std::vector<Tensor> out = run_backward_edges(std::move(edges), std::move(first), ends, options);
   if (!options.returns) return {};
-  for (const Tensor& g : out)
-    PRONG_CHECK(g.defined() || options.allow_unused, kRuntime,
-                "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior.");
+  for (size_t i = 0; i < out.size(); ++i)
+    PRONG_CHECK(out[i].defined() || options.allow_unused, kRuntime,
+                "The differentiated Tensor at index ", i,
+                " appears to not have been used in the graph. Set allow_unused=True if this is the "
+                "desired behavior.");
   return out;
 }
 

@@ -67,6 +67,11 @@ void Node::add_result(const Tensor& t) {
   }
 }
 
+std::string short_name(const Node& node) {
+  const std::string name = node.name();
+  return name.substr(0, name.rfind("Backward"));
+}
+
 Node::Hooks& Node::make_hooks() {
   if (!hooks_) hooks_ = std::make_unique<Hooks>();
   return *hooks_;
@@ -245,8 +250,10 @@ Tensor shallow_copy(const Tensor& t) {
 
 SavedTensor::SavedTensor(const Tensor& t, const Node* of_node) : version_(t.version()) {
   PRONG_CHECK(!t.impl()->is_inference, kRuntime,
-              "Inference tensors cannot be saved for backward. To work around you can make a clone "
-              "to get a normal tensor and use it in autograd.");
+              "Inference tensors cannot be saved for backward. Please do not use Tensors created "
+              "in inference mode in computation tracked by autograd. To work around this, you can "
+              "make a clone to get a normal tensor and use it in autograd, or use "
+              "`torch.no_grad()` instead of `torch.inference_mode()`.");
   if (t.impl()->requires_grad && !t.impl()->grad_fn) {
     impl_ = t.ref();
     return;
@@ -271,10 +278,10 @@ Tensor SavedTensor::get(const Node& owner) const {
         cat("one of the variables needed for gradient computation has been modified by an inplace "
             "operation: [torch.",
             scalar_type_name(impl_->dtype), "Tensor ", impl_->sizes, "]",
-            made_by ? cat(", which is output ", output_nr_, " of ", made_by->name(), ",") : "",
+            made_by ? cat(", which is output ", output_nr_, " of ", short_name(*made_by), ",") : "",
             " is at version ", now, "; expected version ", version_,
             " instead. Hint: enable anomaly detection to find the operation that failed to compute "
-            "its gradient, with torch.autograd.set_detect_anomaly(True)."));
+            "its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."));
   }
   if (!requires_grad_ || !is_grad_enabled()) return Tensor(impl_);
   Tensor copy = shallow_copy(Tensor(impl_));

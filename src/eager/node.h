@@ -104,6 +104,8 @@ class Node : public RefCounted {
   uint32_t slot_ = 0;
 };
 
+std::string short_name(const Node& node);  // "Mul", in messages
+
 // A tensor that may go while a node still points at it.
 class WeakTensor final : public RefCounted {
  public:

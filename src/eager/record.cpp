@@ -93,7 +93,7 @@ IValue run_recorded(const OpDef& op, std::span<const IValue> args) {
   if (op.is_composite()) return run_composite(op, args);
   const int written = op.mutated_argument();
   if (written >= 0 && args[static_cast<size_t>(written)].is_tensor())
-    check_inplace(args[static_cast<size_t>(written)].to_tensor(), op.base_name());
+    check_inplace(args[static_cast<size_t>(written)].to_tensor());
   Ref<OpNode> node = OpNode::make(op, args);
   IValue result = op.kernel()(op, args);
   if (written >= 0) {
@@ -157,7 +157,18 @@ void note_views(const OpDef& op, std::span<const IValue> args, const IValue& res
   }
 }
 
-void check_inplace(const Tensor& target, std::string_view op_name) {
+void check_inplace_view(const Tensor& target) {
+  const AutogradMeta& meta = *meta_of(target.impl());
+  PRONG_CHECK(
+      meta.origin != AutogradMeta::Origin::kNoGrad || !requires_grad(meta.base.impl()), kRuntime,
+      "A view was created in no_grad mode and is being modified inplace with grad mode "
+      "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
+      "can clarify your code by moving both the view and the inplace either both inside "
+      "the no_grad block (if you don't want the inplace to be tracked) or both outside (if "
+      "you want the inplace to be tracked).");
+}
+
+void check_inplace(const Tensor& target) {
   TensorImpl* t = target.impl();
   PRONG_CHECK(!(t->requires_grad && is_leaf(target)), kRuntime,
               "a leaf Variable that requires grad is being used in an in-place operation.");
@@ -169,18 +180,12 @@ void check_inplace(const Tensor& target, std::string_view op_name) {
   if (meta.origin == AutogradMeta::Origin::kSeveral)
     throw_error(ErrorKind::kRuntime,
                 cat("Output ", t->output_nr, " of ",
-                    t->grad_fn ? static_cast<Node*>(t->grad_fn.get())->name() : meta.made_by,
-                    " is a view and is being modified inplace by ", op_name,
-                    ". This view is the output of a function that returns multiple views. Such "
+                    t->grad_fn ? short_name(*static_cast<Node*>(t->grad_fn.get())) : meta.made_by,
+                    " is a view and is being modified inplace. This view is the output of a "
+                    "function that returns multiple views. Such "
                     "functions do not allow the output views to be modified inplace. You should "
                     "replace the inplace operation by an out-of-place one."));
-  PRONG_CHECK(
-      meta.origin != AutogradMeta::Origin::kNoGrad, kRuntime,
-      "A view was created in no_grad mode and is being modified inplace with grad mode "
-      "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
-      "can clarify your code by moving both the view and the inplace either both inside "
-      "the no_grad block (if you don't want the inplace to be tracked) or both outside (if "
-      "you want the inplace to be tracked).");
+  check_inplace_view(target);
 }
 
 namespace {
@@ -221,7 +226,7 @@ class CopySlices final : public Node {
     set_sequence(edges_);
     sequence_ = std::max(sequence_, node_->sequence());
   }
-  std::string name() const override { return "CopySlices"; }
+  std::string name() const override { return "torch::autograd::CopySlices"; }
   std::span<const Edge> next() const override { return edges_; }
   void release_saved() override { node_->release_saved(); }
 

@@ -22,7 +22,9 @@ void refresh_view(const Tensor& view);
 // becomes the node's. `edge` is the one of the node's edges that leads to the old value.
 void rebase_history(const Tensor& target, Ref<Node> node, size_t edge);
 // Raises where an in-place op on this tensor would spoil gradients.
-void check_inplace(const Tensor& target, std::string_view op_name);
+void check_inplace(const Tensor& target);
+// The same where nothing that the op reads needs gradients.
+void check_inplace_view(const Tensor& target);
 
 Tensor shallow_copy(const Tensor& t);  // the same memory, without any history
 void accumulate_grad(const Tensor& leaf, Tensor gradient);

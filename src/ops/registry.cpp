@@ -45,6 +45,7 @@ OpDef& OpDef::no_grad(std::string why) {
   return *this;
 }
 OpDef& OpDef::composite() {
+  takes_complex_ = true;  // the ops that it is made of say what they take
   composite_ = true;
   return *this;
 }

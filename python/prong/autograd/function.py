@@ -128,7 +128,7 @@ def _record(function_type, ctx, args, outputs: tuple) -> tuple:
                 "a tensor given to mark_dirty() was not returned from forward: return what was "
                 "modified in place"
             )
-        _core._check_inplace(dirty, name)
+        _core._check_inplace(dirty)
     node = _core._make_function_node(name, call, inputs)
     made = []
     for i, output in enumerate(outputs):

@@ -42,6 +42,9 @@ TEST(Archive, ModulesKeepSharing) {
   // Two classes of one name, a module in a module, a tensor and a view of it in three places.
   auto inner = make_ref<ClassType>("M", ClassType::Kind::kModule),
        outer = make_ref<ClassType>("M", ClassType::Kind::kModule);
+  const auto home = make_ref<Definitions>();
+  home->add(inner);
+  home->add(outer);
   inner->add_attribute({"weight", Type::tensor(), true});
   outer->add_attribute({"child", Type::class_(inner)});
   outer->add_attribute({"again", Type::tensor(), false, true});

@@ -18,7 +18,7 @@ EXCEPTIONS = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("op", samples.listed_ops(), ids=samples.label)
 def test_op(op):
-    count = samples.OpRun(op, limit=24).run()
+    count = samples.OpRun(op, limit=6).run()
     allowed = EXCEPTIONS.get(samples.label(op))
     if allowed is None:
         assert not count.failures, f"{len(count.failures)} of {count.total}:\n" + "\n".join(

@@ -293,10 +293,14 @@ void bind_functions(nb::module_& m) {
                              defined};
           },
           nb::arg("t").none(), nb::arg("node").none())
-      .def("get", [](const Saved& s, const GradFn& owner) -> nb::object {
-        if (!s.is_defined) return nb::none();
-        return nb::steal(wrap(s.tensor.get(*owner.node)));
-      });
+      .def(
+          "get",
+          [](const Saved& s, nb::object owner) -> nb::object {
+            if (!s.is_defined) return nb::none();
+            return nb::steal(wrap(owner.is_none() ? s.tensor.get()
+                                                  : s.tensor.get(*nb::cast<GradFn&>(owner).node)));
+          },
+          nb::arg("owner").none());
 }
 
 // ── anomaly mode ──

@@ -31,6 +31,9 @@ NB_MODULE(_core, m) {
   bind_registry(m);
   bind_autograd(m);
   bind_profiler(m);
+  bind_optimizer(m);
+  bind_nn_module(m);
+  bind_saving_hooks(m);
   bind_futures(m);
   bind_script_types(m);
   bind_script(m);

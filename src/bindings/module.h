@@ -12,5 +12,8 @@ void bind_dtype_rules(nanobind::module_& m);
 void bind_generator(nanobind::module_& m);
 void bind_autograd(nanobind::module_& m);
 void bind_profiler(nanobind::module_& m);
+void bind_optimizer(nanobind::module_& m);  // gradients and state of many parameters at once
+void bind_nn_module(nanobind::module_& m);
+void bind_saving_hooks(nanobind::module_& m);
 
 }  // namespace prong::python

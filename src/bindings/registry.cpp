@@ -7,6 +7,7 @@
 #include "bindings/module.h"
 #include "bindings/op_match.h"
 #include "bindings/tensor_type.h"
+#include "ops/mutation.h"
 
 namespace nb = nanobind;
 
@@ -88,6 +89,10 @@ nb::dict describe(const OpDef& op) {
   d["has_cost"] = op.cost() != nullptr;
   d["is_fusible"] = op.pointwise() != nullptr;
   d["mutates"] = op.mutated_argument();
+  nb::list lists;
+  for (int i = 0; i < 64; ++i)
+    if (mutated_lists(op) >> i & 1) lists.append(i);
+  d["mutates_lists"] = lists;
   d["view_of"] = op.viewed_argument();
   d["random"] = op.is_random();
   d["dynamic_shape"] = op.dynamic_shape_reason();

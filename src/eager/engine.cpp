@@ -10,12 +10,20 @@
 #include "eager/record.h"
 #include "ops/gradient.h"
 #include "profile/profile.h"
+#include "runtime/parallel.h"
 
 namespace prong::eager {
 
 namespace {
 
 std::atomic<uint64_t> pass_count{0};
+
+thread_local uint64_t running_pass = 0;
+struct RunningPass {
+  explicit RunningPass(uint64_t id) : outer(std::exchange(running_pass, id)) {}
+  ~RunningPass() { running_pass = outer; }
+  uint64_t outer;
+};
 
 Expr wrap(const Tensor& t) { return Expr(eager_builder(), IValue(t)); }
 
@@ -79,6 +87,8 @@ class Backward {
       if (v.is_claimed) v.node->pass_.store(0, std::memory_order_release);
   }
 
+  uint64_t id() const { return id_; }
+
   std::vector<Tensor> run(std::vector<Edge> roots, std::vector<Tensor> gradients,
                           const std::vector<Edge>& inputs) {
     captured_.resize(inputs.size());
@@ -94,9 +104,11 @@ class Backward {
       if (visits_[place].dependencies == 0 && !visits_[place].is_queued) make_ready(place);
     }
     while (!ready_.empty()) {
-      const uint32_t place = ready_.top().second;
-      ready_.pop();
-      step(place);
+      const uint32_t place = take_ready();
+      if (!ready_.empty() && worth_sharing(place))
+        step_together(place);
+      else
+        step(place);
     }
     return std::move(captured_);
   }
@@ -198,7 +210,40 @@ class Backward {
     ready_.emplace(visits_[place].node->sequence(), place);
   }
 
+  uint32_t take_ready() {
+    const uint32_t place = ready_.top().second;
+    ready_.pop();
+    return place;
+  }
+
   void step(uint32_t place) {
+    std::vector<Tensor> out = compute(place);
+    pass_on(*visits_[place].node, out);
+  }
+
+  // Branches side by side: of the nodes that are ready, those worth a thread are computed at once.
+  // Which these are does not depend on the number of threads, nor does the order in which their
+  // gradients are added to others.
+  bool worth_sharing(uint32_t place) const {
+    const Visit& v = visits_[place];
+    return v.is_needed && !v.node->hooks() && v.node->is_heavy();
+  }
+  void step_together(uint32_t first) {
+    std::vector<uint32_t> together{first};
+    while (!ready_.empty() && worth_sharing(ready_.top().second)) together.push_back(take_ready());
+    if (together.size() == 1) return step(first);
+    std::vector<std::vector<Tensor>> out(together.size());
+    const uint64_t pass = id_;
+    parallel_for(0, static_cast<int64_t>(together.size()), 1, [&](int64_t begin, int64_t end) {
+      const RunningPass running(pass);
+      for (int64_t i = begin; i < end; ++i)
+        out[static_cast<size_t>(i)] = compute(together[static_cast<size_t>(i)]);
+    });
+    for (size_t i = 0; i < together.size(); ++i) pass_on(*visits_[together[i]].node, out[i]);
+  }
+  // What the node gives back. Touches nothing of the pass but this visit and what is captured
+  // there.
+  std::vector<Tensor> compute(uint32_t place) {
     Node& node = *visits_[place].node;
     std::vector<Tensor> gradients = std::move(visits_[place].gradients);
     if (gradients.empty()) gradients.resize(std::max<size_t>(1, node.num_results()));
@@ -206,19 +251,17 @@ class Backward {
     for (const auto& [result, index] : visits_[place].captures)
       captured_[index] = gradients[result];
     std::vector<Tensor> out;
-    if (visits_[place].is_needed) {
-      std::vector<Tensor> received;
-      if (node.hooks() && !node.hooks()->post.empty()) received = gradients;
-      out = apply(node, gradients);
-      if (is_anomaly_enabled()) check_finite(out, node);
-      PRONG_CHECK(out.empty() || out.size() == node.next().size(), kRuntime, "Function ",
-                  node.name(), " returned an incorrect number of gradients (expected ",
-                  node.next().size(), ", got ", out.size(), ")");
-      if (!received.empty()) call_post_hooks(node, out, received);
-      if (!options_.keep_graph) node.release_saved();
-    }
-    gradients.clear();
-    pass_on(node, out);
+    if (!visits_[place].is_needed) return out;
+    std::vector<Tensor> received;
+    if (node.hooks() && !node.hooks()->post.empty()) received = gradients;
+    out = apply(node, gradients);
+    if (is_anomaly_enabled()) check_finite(out, node);
+    PRONG_CHECK(out.empty() || out.size() == node.next().size(), kRuntime, "Function ", node.name(),
+                " returned an incorrect number of gradients (expected ", node.next().size(),
+                ", got ", out.size(), ")");
+    if (!received.empty()) call_post_hooks(node, out, received);
+    if (!options_.keep_graph) node.release_saved();
+    return out;
   }
 
   std::vector<Tensor> apply(Node& node, std::vector<Tensor>& gradients) {
@@ -272,13 +315,17 @@ class Backward {
   std::vector<Tensor> captured_;
 };
 
+uint64_t backward_pass() { return running_pass; }
+
 std::vector<Tensor> run_backward_edges(std::vector<Edge> roots, std::vector<Tensor> gradients,
                                        const std::vector<Edge>& inputs,
                                        const BackwardOptions& options) {
   ContextGuard restore;
   set_grad_enabled(options.create_graph);
   context()[ContextWord::kAutocast] = 0;  // gradients have the dtypes that the forward pass chose
-  return Backward(options).run(std::move(roots), std::move(gradients), inputs);
+  Backward pass(options);
+  const RunningPass running(pass.id());
+  return pass.run(std::move(roots), std::move(gradients), inputs);
 }
 
 namespace {

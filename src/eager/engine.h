@@ -29,4 +29,7 @@ std::vector<Tensor> run_backward_edges(std::vector<Edge> roots, std::vector<Tens
                                        const std::vector<Edge>& inputs,
                                        const BackwardOptions& options);
 
+// The number of the pass that runs on this thread; 0 outside of one.
+uint64_t backward_pass();
+
 }  // namespace prong::eager

@@ -2,6 +2,8 @@
 #include "eager/node.h"
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_map>
 
 #include "eager/record.h"
 #include "ops/kernels/pointwise.h"
@@ -248,18 +250,90 @@ Tensor shallow_copy(const Tensor& t) {
   return Tensor(std::move(copy));
 }
 
+namespace {
+
+constexpr ContextWord kSavingHooks = ContextWord::kUser;  // the number of the hooks on top
+
+// Hooks on saving by number. A task may outlive the block that pushed them: it then finds none.
+struct HooksTable {
+  struct Entry {
+    Ref<SavingHooks> hooks;
+    uint64_t below;
+  };
+  std::mutex lock;
+  std::unordered_map<uint64_t, Entry> entries;
+  uint64_t count = 0;
+
+  Ref<SavingHooks> find(uint64_t number) {
+    std::lock_guard guard(lock);
+    const auto it = entries.find(number);
+    return it == entries.end() ? Ref<SavingHooks>() : it->second.hooks;
+  }
+};
+HooksTable& hooks_table() {
+  static HooksTable table;
+  return table;
+}
+
+}  // namespace
+
+uint64_t push_saving_hooks(Ref<SavingHooks> hooks) {
+  HooksTable& table = hooks_table();
+  uint64_t& top = context()[kSavingHooks];
+  std::lock_guard guard(table.lock);
+  table.entries[++table.count] = {std::move(hooks), top};
+  return top = table.count;
+}
+
+void pop_saving_hooks(uint64_t number) {
+  HooksTable& table = hooks_table();
+  Ref<SavingHooks> gone;  // freed without the lock
+  std::lock_guard guard(table.lock);
+  const auto it = table.entries.find(number);
+  if (it == table.entries.end()) return;
+  context()[kSavingHooks] = it->second.below;
+  gone = std::move(it->second.hooks);
+  table.entries.erase(it);
+}
+
+struct SavedTensor::Packed final : RefCounted {
+  Ref<SavingHooks> hooks;
+  Ref<RefCounted> value;
+};
+
+void SavedTensor::pack(Ref<SavingHooks> hooks, const Tensor& t) {
+  auto packed = make_ref<Packed>();
+  ContextGuard restore;
+  set_grad_enabled(false);
+  packed->value = hooks->pack(shallow_copy(t));
+  packed->hooks = std::move(hooks);
+  packed_ = std::move(packed);
+}
+
 SavedTensor::SavedTensor(const Tensor& t, const Node* of_node) : version_(t.version()) {
   PRONG_CHECK(!t.impl()->is_inference, kRuntime,
               "Inference tensors cannot be saved for backward. Please do not use Tensors created "
               "in inference mode in computation tracked by autograd. To work around this, you can "
               "make a clone to get a normal tensor and use it in autograd, or use "
               "`torch.no_grad()` instead of `torch.inference_mode()`.");
+  Ref<SavingHooks> hooks;
+  if (const uint64_t number = context()[kSavingHooks]) [[unlikely]]
+    hooks = hooks_table().find(number);
   if (t.impl()->requires_grad && !t.impl()->grad_fn) {
-    impl_ = t.ref();
+    if (hooks) {
+      pack(std::move(hooks), t);
+      grad_fn_ = gradient_edge(t).node;
+      requires_grad_ = true;
+    } else {
+      impl_ = t.ref();
+    }
     return;
   }
   // A copy: the tensor itself may get another history, of which this node is a part.
-  impl_ = shallow_copy(t).ref();
+  if (hooks)
+    pack(std::move(hooks), t);
+  else
+    impl_ = shallow_copy(t).ref();
   if (!requires_grad(t.impl())) return;
   Node* made_by = grad_fn(t);
   is_own_result_ = of_node && made_by == of_node;
@@ -268,11 +342,17 @@ SavedTensor::SavedTensor(const Tensor& t, const Node* of_node) : version_(t.vers
   output_nr_ = t.impl()->output_nr;
 }
 
-Tensor SavedTensor::get(const Node& owner) const {
+Tensor SavedTensor::get_for(const Node* owner) const {
+  if (packed_) [[unlikely]] {
+    Packed& packed = static_cast<Packed&>(*packed_);
+    const Tensor unpacked = packed.hooks->unpack(*packed.value);
+    PRONG_CHECK(unpacked.defined(), kType, "the unpack hook of a saved tensor gave no tensor");
+    return with_history(unpacked, owner);
+  }
   if (!impl_) throw_freed();
   const uint64_t now = impl_->storage->version();
   if (now != version_) {
-    const Node* made_by = is_own_result_ ? &owner : static_cast<const Node*>(grad_fn_.get());
+    const Node* made_by = is_own_result_ ? owner : static_cast<const Node*>(grad_fn_.get());
     throw_error(
         ErrorKind::kRuntime,
         cat("one of the variables needed for gradient computation has been modified by an inplace "
@@ -283,12 +363,16 @@ Tensor SavedTensor::get(const Node& owner) const {
             " instead. Hint: enable anomaly detection to find the operation that failed to compute "
             "its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."));
   }
-  if (!requires_grad_ || !is_grad_enabled()) return Tensor(impl_);
-  Tensor copy = shallow_copy(Tensor(impl_));
+  return with_history(Tensor(impl_), owner);
+}
+
+Tensor SavedTensor::with_history(const Tensor& plain, const Node* owner) const {
+  if (!requires_grad_ || !is_grad_enabled()) return plain;
+  Tensor copy = shallow_copy(plain);
   TensorImpl* t = copy.impl();
   t->requires_grad = true;
   t->output_nr = output_nr_;
-  t->grad_fn = is_own_result_ ? Ref<RefCounted>(const_cast<Node*>(&owner)) : grad_fn_;
+  t->grad_fn = is_own_result_ ? Ref<RefCounted>(const_cast<Node*>(owner)) : grad_fn_;
   return copy;
 }
 

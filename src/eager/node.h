@@ -53,6 +53,8 @@ class Node : public RefCounted {
   // next(); undefined where nobody asked or nothing flows. Called without locks held; with grad
   // mode on only if gradients of gradients are wanted.
   virtual std::vector<Tensor> apply(std::vector<Tensor>& gradients) = 0;
+  // Whether apply() is enough work to share with other threads, and may run on any of them.
+  virtual bool is_heavy() const { return false; }
   // Frees what was saved; a later apply raises.
   virtual void release_saved() {}
 
@@ -170,6 +172,16 @@ void set_history(TensorImpl* t, Node* node, uint32_t output_nr);
 void clear_history(TensorImpl* t);
 inline bool can_require_grad(DType d) { return is_inexact(d); }
 
+// Keeps what the tape saves in the tensors' place: somewhere else, in another form, not at all.
+struct SavingHooks : RefCounted {
+  virtual Ref<RefCounted> pack(const Tensor& t) = 0;  // t has no history
+  virtual Tensor unpack(RefCounted& packed) = 0;
+};
+// From now on for all that this line of execution, and tasks that it forks, save; until the number
+// is popped, which whoever pushed does in reverse order.
+uint64_t push_saving_hooks(Ref<SavingHooks> hooks);
+void pop_saving_hooks(uint64_t number);
+
 // A tensor kept for the backward pass, with the version of its memory at that time.
 class SavedTensor {
  public:
@@ -178,12 +190,19 @@ class SavedTensor {
   SavedTensor(const Tensor& t, const Node* of_node);
   // The tensor with its history; checks that it was not written since. `owner` is the node that
   // saved it.
-  Tensor get(const Node& owner) const;
-  bool defined() const { return static_cast<bool>(impl_); }
-  void reset() { impl_ = {}, grad_fn_ = {}; }
+  Tensor get(const Node& owner) const { return get_for(&owner); }
+  Tensor get() const { return get_for(nullptr); }  // of what no node saved
+  bool defined() const { return impl_ || packed_; }
+  void reset() { impl_ = {}, packed_ = {}, grad_fn_ = {}; }
 
  private:
+  struct Packed;
+  void pack(Ref<SavingHooks> hooks, const Tensor& t);
+  Tensor get_for(const Node* owner) const;
+  Tensor with_history(const Tensor& plain, const Node* owner) const;
+
   Ref<TensorImpl> impl_;     // without a history, unless it is a leaf
+  Ref<RefCounted> packed_;   // a Packed, in its place
   Ref<RefCounted> grad_fn_;  // the tensor's, unless it is a result of the node that saves it
   uint64_t version_ = 0;
   uint32_t output_nr_ = 0;

@@ -143,6 +143,12 @@ std::string OpNode::name() const {
   return out + "Backward" + std::to_string(number);
 }
 
+bool OpNode::is_heavy() const {
+  const int64_t n = num_results() ? result(0).numel() : 0;
+  const bool is_product = op_->family() == Family::kMatmul || op_->family() == Family::kOpaque;
+  return n >= (is_product ? 1024 : 16 * 1024);
+}
+
 void OpNode::release_saved() {
   is_freed_ = true;
   for (size_t i = 0; i < num_args_; ++i) {

@@ -18,6 +18,7 @@ class OpNode final : public Node {
 
   std::string name() const override;
   std::vector<Tensor> apply(std::vector<Tensor>& gradients) override;
+  bool is_heavy() const override;
   void release_saved() override;
   std::span<const Edge> next() const override { return {edges_, num_edges_}; }
   const OpDef& op() const { return *op_; }

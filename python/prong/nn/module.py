@@ -4,7 +4,7 @@ import functools
 from collections import OrderedDict, namedtuple
 
 import prong
-from prong import Tensor
+from prong import Tensor, _core
 
 from .backward_hooks import call_with_backward_hooks, first_tensor
 from .hooks import (  # noqa: F401 (found here by programs)
@@ -274,6 +274,7 @@ class Module:
     # ── attributes ──
 
     def __getattr__(self, name):
+        # What C++ puts in its place at the end of this file does, too: each call comes here.
         for store in ("_parameters", "_buffers", "_modules"):
             found = self.__dict__.get(store)
             if found is not None and name in found:
@@ -643,3 +644,6 @@ _HOOK_KINDS = (
     "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks",
 )
+
+
+_core._install_module_getattr(Module)

@@ -7,6 +7,7 @@ namespace prong {
 // keep-sorted
 #define PRONG_FORALL_FAMILIES(_) \
   _(activation)                  \
+  _(clip)                        \
   _(compare)                     \
   _(complex)                     \
   _(conv)                        \
@@ -24,6 +25,7 @@ namespace prong {
   _(loss)                        \
   _(matmul)                      \
   _(norm)                        \
+  _(optimizer)                   \
   _(pad)                         \
   _(pointwise)                   \
   _(pointwise_composite)         \

@@ -1,10 +1,17 @@
 """Clipping gradients by their norm or by value."""
 
-import math
 import warnings
 
 import prong
-from prong import Tensor
+from prong import Tensor, _core
+
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
 
 
 def _as_list(tensors):
@@ -17,9 +24,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     norm_type = float(norm_type)
     if not tensors:
         return prong.tensor(0.0)
-    with prong.no_grad():
-        norms = prong.stack([t.norm(norm_type) for t in tensors])
-        total = norms.max() if norm_type == math.inf else norms.norm(norm_type)
+    total = prong._total_norm(tensors, norm_type)
     if error_if_nonfinite and not prong.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
@@ -29,16 +34,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def _grads(parameters):
-    return [p.grad for p in _as_list(parameters) if p.grad is not None]
-
-
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None) -> None:
     """Scales the gradients by max_norm / total_norm where that is below one."""
-    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    with prong.no_grad():
-        for grad in _grads(parameters):
-            grad.mul_(factor.to(grad.dtype))
+    grads = _core._gradients_of(_as_list(parameters))
+    if grads:
+        prong._clip_by_norm_(grads, total_norm, float(max_norm))
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -48,8 +48,10 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
         warnings.warn(
             "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
         )
-    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
-    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    grads = _core._gradients_of(parameters)
+    total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+    if grads:
+        prong._clip_by_norm_(grads, total, float(max_norm))
     return total
 
 
@@ -66,7 +68,6 @@ def clip_grad_norm(*args, **kwargs):
 
 def clip_grad_value_(parameters, clip_value, foreach=None) -> None:
     """Clamps each gradient to [-clip_value, clip_value]."""
-    clip_value = float(clip_value)
-    with prong.no_grad():
-        for grad in _grads(parameters):
-            grad.clamp_(-clip_value, clip_value)
+    grads = _core._gradients_of(_as_list(parameters))
+    if grads:
+        prong._clip_by_value_(grads, float(clip_value))

@@ -1,0 +1,159 @@
+"""What does a training step cost? The seed's step, an MLP, optimizers alone, small recorded ops; and peak memory."""
+
+import argparse
+import gc
+import resource
+import subprocess
+import sys
+
+import prong
+import torch
+from measure import interleave, report
+
+
+def seed_step(module):
+    """The step of the seed's program: a layer of 10 × 10, relu, MSE, Adam, batch 32."""
+    nn = module.nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(10, 10)
+
+        def forward(self, x):
+            return module.relu(self.linear(x))
+
+    model, loss_fn = Model(), nn.MSELoss()
+    optimizer = module.optim.Adam(model.parameters())
+    x, y = module.randn(32, 10), module.randn(32, 10)
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def mlp_step(module, batch=128, sizes=(784, 512, 512, 10), make=None):
+    """A step of an MLP with cross entropy."""
+    nn = module.nn
+    layers = []
+    for i, (a, b) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        layers += [nn.ReLU()] if i else []
+        layers.append(nn.Linear(a, b))
+    model, loss_fn = nn.Sequential(*layers), nn.CrossEntropyLoss()
+    optimizer = (make or (lambda m, p: m.optim.SGD(p, lr=0.01)))(module, model.parameters())
+    x, y = module.randn(batch, sizes[0]), module.randint(0, sizes[-1], (batch,))
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def optimizer_step(module, make, shapes):
+    params = [module.randn(*s).requires_grad_() for s in shapes]
+    for p in params:
+        p.grad = module.randn(*p.shape)
+    optimizer = make(module, params)
+    optimizer.step()
+    return optimizer.step
+
+
+def recorded_ops(module, grad):
+    x = module.randn(10).requires_grad_(grad)
+    y = module.randn(10)
+
+    def run():
+        return (x * y + y) * x
+
+    return run
+
+
+def chain_backward(module):
+    x = module.randn(10).requires_grad_()
+
+    def run():
+        y = x
+        for _ in range(10):
+            y = y * x
+        y.sum().backward()
+        x.grad = None
+
+    return run
+
+
+def both(title, make, **options):
+    variants = {"PyTorch": make(torch), "Prong": make(prong)}
+    report(title, interleave(variants, **options), "PyTorch")
+
+
+QUICK = {"repeats": 11, "sample_s": 0.03}
+SLOW = {"repeats": 7, "sample_s": 0.1}
+OPTIMIZERS = {
+    "SGD": lambda m, p: m.optim.SGD(p, lr=1e-6),
+    "SGD momentum": lambda m, p: m.optim.SGD(p, lr=1e-6, momentum=0.9),
+    "Adam": lambda m, p: m.optim.Adam(p, lr=1e-6),
+    "AdamW": lambda m, p: m.optim.AdamW(p, lr=1e-6),
+}
+
+
+def peak(name):
+    """Peak resident bytes of 50 MLP steps, less those before them; in a process of its own."""
+    module = {"torch": torch, "prong": prong}[name]
+    step = mlp_step(module, batch=4096, sizes=(784, 2048, 2048, 10))
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(10):
+        step()
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peak", help="print the peak memory of one side, in bytes")
+    parser.add_argument("--only", default="", help="run only what has this in its title")
+    args = parser.parse_args()
+    if args.peak:
+        peak(args.peak)
+        return
+    wanted = [
+        ("the seed's training step", seed_step, QUICK),
+        ("MLP 784-512-512-10, batch 128, SGD", mlp_step, SLOW),
+        (
+            "MLP 784-512-512-10, batch 128, Adam",
+            lambda m: mlp_step(m, make=OPTIMIZERS["Adam"]),
+            SLOW,
+        ),
+        ("three small ops, no gradients", lambda m: recorded_ops(m, False), QUICK),
+        ("three small ops, recorded", lambda m: recorded_ops(m, True), QUICK),
+        ("ten small products and backward", chain_backward, QUICK),
+    ]
+    for name, make in OPTIMIZERS.items():
+        small, large = [(10, 10), (10,)] * 4, [(512, 784), (512,), (512, 512), (512,)]
+        wanted.append(
+            (f"{name}.step, 8 small", lambda m, f=make, s=small: optimizer_step(m, f, s), QUICK)
+        )
+        wanted.append(
+            (f"{name}.step, MLP", lambda m, f=make, s=large: optimizer_step(m, f, s), QUICK)
+        )
+    for title, make, options in wanted:
+        if args.only in title:
+            both(title, make, **options)
+    if args.only in "memory":
+        print("peak memory of MLP steps, batch 4096, 2048 wide")
+        for name in ("torch", "prong"):
+            run = [sys.executable, __file__, "--peak", name]
+            out = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+            print(f"  {name:36}{int(out) / 2**20:9.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()

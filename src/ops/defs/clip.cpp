@@ -105,7 +105,7 @@ double finished(double sum, Norm kind, double ord) {
 // Chunks begin at fixed places: the sum is the same for any number of threads.
 double norm_of(const Tensor& given, Norm kind, double ord) {
   const Tensor t = given.contiguous();
-  if (t.numel() == 0) return kind == Norm::kSmallest ? std::numeric_limits<double>::infinity() : 0;
+  if (t.numel() == 0) return 0;
   std::vector<double> parts(static_cast<size_t>((t.numel() + kChunk - 1) / kChunk));
   parallel_chunks(0, t.numel(), kChunk, [&](int64_t begin, int64_t end) {
     parts[static_cast<size_t>(begin / kChunk)] = chunk_norm(t, begin, end, kind, ord);
@@ -139,6 +139,9 @@ Tensor total_norm(const Tensors& tensors, double ord) {
       kind == Norm::kSmallest && !tensors.empty() ? std::numeric_limits<double>::infinity() : 0;
   // The norm of order zero of many norms counts those that are not zero.
   for (const Tensor& t : tensors) {
+    PRONG_CHECK(t.numel() > 0 || !std::isinf(ord), kRuntime,
+                "the total norm cannot compute the infinity norm on an empty tensor because the "
+                "operation does not have an identity");
     double part = norm_of(t, kind, ord);
     if (kind == Norm::kCount) part = part != 0;
     total = joined(total, part, kind);

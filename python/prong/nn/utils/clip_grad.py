@@ -1,5 +1,6 @@
 """Clipping gradients by their norm or by value."""
 
+import types
 import warnings
 
 import prong
@@ -43,8 +44,9 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None) -> Non
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scales the gradients so that their total norm is at most ``max_norm``; gives the norm before."""
+    is_generator = isinstance(parameters, types.GeneratorType)
     parameters = _as_list(parameters)
-    if not parameters:
+    if is_generator and not parameters:
         warnings.warn(
             "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
         )

@@ -2,7 +2,7 @@
 
 from prong import _names
 
-from . import lr_scheduler
+from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import Adam, AdamW
@@ -31,6 +31,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "lr_scheduler",
+    "swa_utils",
 ]
 
 __getattr__ = _names.module_getattr("prong.optim")

@@ -162,32 +162,33 @@ TABLE: dict = defaultdict(lambda: [0, 0])
 REASONS: dict = {}
 
 
+DTYPES = [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", INFOS)
-def test_samples(name):
+def test_samples(name, dtype):
     info = INFOS[name]
     if info.module_cls.__name__ in ABSENT:
         pytest.skip(ABSENT[info.module_cls.__name__])
     for part, function in WAITING.items():
         if part in name and "Fractional" not in name and not hasattr(prong.nn.functional, function):
             pytest.skip(f"waits for {function}")
+    if dtype not in info.dtypes:
+        pytest.skip("PyTorch has no samples of that dtype")
     failed = []
-    for dtype in (torch.float32, torch.float64):
-        if dtype not in info.dtypes:
-            continue
-        for training in (True, False):
-            for sample in samples(info, dtype, training):
-                TABLE[name][1] += 1
-                try:
-                    run(info, sample, training, dtype)
-                    TABLE[name][0] += 1
-                except NotHere as reason:
-                    TABLE[name][1] -= 1
-                    REASONS.setdefault(name, str(reason))
-                except Exception as error:  # collected, so that the table is whole
-                    text = str(error).strip().splitlines()
-                    failed.append(
-                        f"{dtype} {training} {sample.desc}: {type(error).__name__}: {text[:6]}"
-                    )
+    for training in (True, False):
+        for sample in samples(info, dtype, training):
+            TABLE[name][1] += 1
+            try:
+                run(info, sample, training, dtype)
+                TABLE[name][0] += 1
+            except NotHere as reason:
+                TABLE[name][1] -= 1
+                REASONS.setdefault(name, str(reason))
+            except Exception as error:  # collected, so that the table is whole
+                text = str(error).strip().splitlines()
+                failed.append(f"{training} {sample.desc}: {type(error).__name__}: {text[:6]}")
     assert not failed, "\n".join(failed[:3]) + f"\n{len(failed)} samples of {name} fail"
 
 

@@ -72,8 +72,10 @@ void Registry::derive() {
     if (base.is_random()) op.random();
     op.gradient_ = base.gradient_;
     op.composite_ = base.composite_;
-    op.not_differentiable_ = base.not_differentiable_;
     op.inplace_of_ = &base;
+    if (!base.is_differentiable())  // still nothing of the old value is left: it gets zeros
+      op.grad(arguments[0].name, "",
+              [](Gradient& g) { return g.zeros(g.meta(g.op().schema().arguments[0].name)); });
   }
 }
 

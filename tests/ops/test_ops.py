@@ -323,11 +323,14 @@ def torch_function(torch, op):
     return None
 
 
-def call_torch(torch, call, op, args, kwargs):
+def call_torch(torch, call, op, args, kwargs, given=lambda tensor: tensor):
     """The same call on PyTorch: as the sample writes it or, for nn.functional, by keywords, since
-    there the old arguments size_average and reduce stand between."""
+    there the old arguments size_average and reduce stand between. given(tensor) may say which
+    tensor of PyTorch stands for one of ours."""
 
     def to_torch(tensor):
+        if given(tensor) is not tensor:
+            return given(tensor)
         made = torch.from_numpy(to_numpy(tensor).copy())
         return made.to(torch.bfloat16) if tensor.dtype is prong.bfloat16 else made
 

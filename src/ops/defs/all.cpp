@@ -7,6 +7,7 @@ namespace prong {
 // keep-sorted
 #define PRONG_FORALL_FAMILIES(_) \
   _(activation)                  \
+  _(activation_backward)         \
   _(clip)                        \
   _(compare)                     \
   _(complex)                     \
@@ -23,8 +24,10 @@ namespace prong {
   _(linalg_solve)                \
   _(linalg_spectrum)             \
   _(loss)                        \
+  _(loss_classes)                \
   _(matmul)                      \
   _(norm)                        \
+  _(norm_backward)               \
   _(optimizer)                   \
   _(pad)                         \
   _(pointwise)                   \

@@ -1,14 +1,14 @@
-// Losses: mse, l1, smooth_l1, huber, nll, cross_entropy, binary cross entropies, kl_div. Composites
-// of other ops, save nll.
-#include <algorithm>
-#include <vector>
+// Losses of numbers against numbers: mse, l1, smooth_l1, huber, kl_div, binary cross entropies.
+// Made of other ops; what they send back is one pass each.
+#include <limits>
 
-#include "ops/op_def.h"
+#include "ops/gradient.h"
+#include "ops/kernels/pointwise.h"
+#include "ops/scalar_math.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kFunctional = {.function = false, .method = false, .nn_functional = true};
 
@@ -40,10 +40,167 @@ Cost loss_cost(const OpDef&, std::span<const IValue> args) {
   return {4 * n, 12 * n};
 }
 
+// ── what goes back ──
+
+// The gradient of a mean is spread over its elements.
+double share(Gradient& g) {
+  if (g.value("reduction").to_string() != "mean") return 1;
+  const Dims sizes = broadcast_shapes(g["input"].sizes(), g["target"].sizes());
+  return 1.0 / static_cast<double>(product(DimsView(sizes)));
+}
+// Losses of input - target: the gradients to both.
+std::tuple<Expr, Expr> both_ways(Gradient& g, const Expr& to_input) {
+  return {to_input, g.needs("target") ? -to_input : g.none()};
+}
+// scale * (input - target), the difference cut off to [-bound, bound].
+std::tuple<Expr, Expr> difference_slopes(Gradient& g, double bound, double scale) {
+  return both_ways(g, op<"bounded_difference_backward">(g.out(), g["input"], g["target"], bound,
+                                                        scale * share(g)));
+}
+std::tuple<Expr, Expr> sign_slopes(Gradient& g) {
+  return both_ways(g, op<"l1_loss_backward">(g.out(), g["input"], g["target"], share(g)));
+}
+
+OpDef& backward_op(Registry& r, std::string_view schema) {
+  return r.add(schema).where({.function = false, .method = false}).no_vmap(kVmapLater);
+}
+
+void register_difference_slopes(Registry& r) {
+  using namespace math;
+  backward_op(r,
+              "bounded_difference_backward(grad: Tensor, input: Tensor, target: Tensor, bound: "
+              "Scalar, scale: Scalar) -> Tensor")
+      .doc("grad * scale * (input - target), the difference cut off to [-bound, bound].")
+      .pointwise<Floats>([](auto g, auto x, auto y, auto bound, auto scale) {
+        const auto d = x - y;
+        const auto low = select(d < -bound, -bound, d);
+        return g * scale * select(low > bound, bound, low);
+      })
+      .grad("grad", "input, target",
+            [](Gradient& g) {
+              return op<"bounded_difference_backward">(g.out(), g["input"], g["target"],
+                                                       g.value("bound"), g.value("scale"));
+            })
+      .grad("input, target", "grad, input, target",
+            [](Gradient& g) {
+              const Expr slope = g.out() * g["grad"] * g.number("scale");
+              const Expr size = op<"abs">(g["input"] - g["target"]);
+              return both_ways(g, op<"where">(op<"lt">(size, g.value("bound")), slope, 0.0));
+            })
+      .samples({{"t(3, 4), t(3, 4), t(3, 4), 0.5, 2.0"}, {"t(), t(3, 4), t(4), inf, 2.0"}});
+  backward_op(
+      r, "l1_loss_backward(grad: Tensor, input: Tensor, target: Tensor, scale: Scalar) -> Tensor")
+      .doc("grad * scale with the sign of input - target.")
+      .pointwise<Floats>([](auto g, auto x, auto y, auto scale) {
+        const auto one = lit(g, 1);
+        const auto sign = select(x > y, one, select(x < y, -one, one - one));
+        return g * scale * sign;
+      })
+      .grad("grad", "input, target",
+            [](Gradient& g) {
+              return op<"l1_loss_backward">(g.out(), g["input"], g["target"], g.value("scale"));
+            })
+      .samples({{"t(), t(3, 4), t(3, 4), 0.5"}});
+}
+
+void register_binary_slopes(Registry& r) {
+  using namespace math;
+  backward_op(
+      r, "binary_cross_entropy_backward(grad: Tensor, input: Tensor, target: Tensor) -> Tensor")
+      .doc("grad * (input - target) / (input * (1 - input)), the divisor at least 1e-12.")
+      .pointwise<Floats>([](auto g, auto x, auto y) {
+        const auto d = (1 - x) * x;
+        const auto least = lit(x, 1e-12);
+        return g * (x - y) / select(d < least, least, d);
+      })
+      .grad("grad", "input, target",
+            [](Gradient& g) {
+              return op<"binary_cross_entropy_backward">(g.out(), g["input"], g["target"]);
+            })
+      .grad("input, target", "grad, input, target",
+            [](Gradient& g) {
+              const Expr x = g["input"], y = g["target"], flow = g.out() * g["grad"];
+              const Expr inverse = op<"reciprocal">(op<"clamp">((1.0 - x) * x, 1e-12));
+              return std::tuple(flow * inverse * (1.0 - (x - y) * (1.0 - x * 2.0) * inverse),
+                                -(flow * inverse));
+            })
+      .samples({{"t(3, 4), t(3, 4).sigmoid(), t(3, 4).sigmoid()"}});
+  backward_op(r,
+              "binary_cross_entropy_with_logits_backward(grad: Tensor, input: Tensor, target: "
+              "Tensor) -> Tensor")
+      .doc("grad * (sigmoid(input) - target).")
+      .pointwise<Floats>([](auto g, auto x, auto y) { return g * (sigmoid(x) - y); })
+      .grad("grad", "input, target",
+            [](Gradient& g) {
+              return op<"binary_cross_entropy_with_logits_backward">(g.out(), g["input"],
+                                                                     g["target"]);
+            })
+      .grad("input, target", "grad, input",
+            [](Gradient& g) {
+              const Expr flow = g.out() * g["grad"], s = op<"sigmoid">(g["input"]);
+              return std::tuple(op<"sigmoid_backward">(flow, s), -flow);
+            })
+      .samples({{"t(3, 4), t(3, 4), t(3, 4).sigmoid()"}});
+}
+
+// grad, spread and weighted.
+Expr weighted_grad(Gradient& g) {
+  const Expr dy = g.out() * share(g);
+  return g.is_given("weight") ? dy * g["weight"] : dy;
+}
+
+std::tuple<Expr, Expr, Expr> binary_slopes(Gradient& g) {
+  const Expr x = g["input"], y = g["target"];
+  Expr to_input = g.none(), to_target = g.none(), to_weight = g.none();
+  if (g.needs("input")) to_input = op<"binary_cross_entropy_backward">(weighted_grad(g), x, y);
+  if (g.needs("target")) to_target = weighted_grad(g) * (op<"log">(1.0 - x) - op<"log">(x));
+  if (g.needs("weight"))
+    to_weight = g.out() * share(g) * op<"binary_cross_entropy">(x, y, IValue(), "none");
+  return {to_input, to_target, to_weight};
+}
+
+// With l = log(sigmoid(x)) the loss is (1 - y) x - (1 + (p - 1) y) l, p the weight of positives.
+std::tuple<Expr, Expr, Expr, Expr> logit_slopes(Gradient& g) {
+  const Expr x = g["input"], y = g["target"], dy = weighted_grad(g);
+  const bool has_positive = g.is_given("pos_weight");
+  Expr to_input = g.none(), to_target = g.none(), to_weight = g.none(), to_positive = g.none();
+  if (g.needs("input") && !has_positive)
+    to_input = op<"binary_cross_entropy_with_logits_backward">(dy, x, y);
+  if (g.needs("input") && has_positive) {
+    const Expr factor = (g["pos_weight"] - 1.0) * y + 1.0;
+    to_input = dy * ((1.0 - y) - factor * op<"sigmoid">(-x));
+  }
+  if (g.needs("target")) {
+    const Expr slope = has_positive ? x + (g["pos_weight"] - 1.0) * op<"logsigmoid">(x) : x;
+    to_target = -(dy * slope);
+  }
+  if (g.needs("weight"))
+    to_weight =
+        g.out() * share(g) *
+        op<"binary_cross_entropy_with_logits">(x, y, IValue(), "none", g.value("pos_weight"));
+  if (g.needs("pos_weight")) to_positive = -(dy * y * op<"logsigmoid">(x));
+  return {to_input, to_target, to_weight, to_positive};
+}
+
+std::tuple<Expr, Expr> divergence_slopes(Gradient& g) {
+  const Expr x = g["input"], y = g["target"];
+  double scale = share(g);
+  if (g.value("reduction").to_string() == "batchmean")
+    scale = x.rank() ? 1.0 / static_cast<double>(x.sizes()[0]) : 1.0;
+  const Expr dy = g.out() * scale;
+  const bool is_log = g.flag("log_target");
+  const Expr p = is_log ? op<"exp">(y) : y;
+  Expr to_target = g.none();
+  if (g.needs("target")) to_target = dy * (is_log ? p * (y - x + 1.0) : op<"log">(y) + y / y - x);
+  return {g.needs("input") ? p * -dy : g.none(), to_target};
+}
+
+// ── the losses ──
+
 // Losses of (input, target, reduction) that are a pointwise formula and a reduction.
 template <class F>
-void pair_loss(Registry& r, const char* name, const char* doc, const char* reference, F f) {
-  r.add(cat(name, "(input: Tensor, target: Tensor, reduction: str = \"mean\") -> Tensor"))
+OpDef& pair_loss(Registry& r, const char* name, const char* doc, const char* reference, F f) {
+  return r.add(cat(name, "(input: Tensor, target: Tensor, reduction: str = \"mean\") -> Tensor"))
       .doc(doc)
       .where(kFunctional)
       .shape([](const TensorMeta& a, const TensorMeta& b, const std::string& reduction) {
@@ -51,7 +208,6 @@ void pair_loss(Registry& r, const char* name, const char* doc, const char* refer
       })
       .kernel(f)
       .cost(loss_cost)
-      .no_grad(kGradLater)
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), t(3, 4)"},
                 {"t(3, 4), t(3, 4), 'sum'"},
@@ -66,11 +222,15 @@ void register_regression(Registry& r) {
             [](const Tensor& a, const Tensor& b, const std::string& reduction) {
               const Tensor d = call_tensor("sub", a, b);
               return reduce(call_tensor("mul", d, d), reduction);
-            });
+            })
+      .grad("input, target", "input, target", [](Gradient& g) {
+        return difference_slopes(g, std::numeric_limits<double>::infinity(), 2);
+      });
   pair_loss(r, "l1_loss", "Mean absolute error.", "np.abs(input - target)",
             [](const Tensor& a, const Tensor& b, const std::string& reduction) {
               return reduce(call_tensor("abs", call_tensor("sub", a, b)), reduction);
-            });
+            })
+      .grad("input, target", "input, target", [](Gradient& g) { return sign_slopes(g); });
   r.add(
        "smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = \"mean\", beta: float = "
        "1.0) -> Tensor")
@@ -90,7 +250,11 @@ void register_regression(Registry& r) {
                       reduction);
       })
       .cost(loss_cost)
-      .no_grad(kGradLater)
+      .grad("input, target", "input, target",
+            [](Gradient& g) {
+              const double beta = g.number("beta");
+              return beta == 0 ? sign_slopes(g) : difference_slopes(g, beta, 1 / beta);
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), t(3, 4)"}, {"t(3, 4), t(3, 4), 'none', 0.5"}})
       .reference(
@@ -114,7 +278,8 @@ void register_regression(Registry& r) {
         return reduce(call_tensor("where", call_tensor("lt", d, delta), inner, outer), reduction);
       })
       .cost(loss_cost)
-      .no_grad(kGradLater)
+      .grad("input, target", "input, target",
+            [](Gradient& g) { return difference_slopes(g, g.number("delta"), 1); })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), t(3, 4)"}, {"t(3, 4), t(3, 4), 'sum', 0.5"}})
       .reference(
@@ -138,7 +303,7 @@ void register_regression(Registry& r) {
         return call_tensor("div", call_tensor("sum", v), x.rank() ? x.size(0) : int64_t{1});
       })
       .cost(loss_cost)
-      .no_grad(kGradLater)
+      .grad("input, target", "input, target", [](Gradient& g) { return divergence_slopes(g); })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), t(3, 4), 'batchmean', log_target=True"}});
 }
@@ -170,7 +335,8 @@ void register_binary(Registry& r) {
         return reduce(v, reduction);
       })
       .cost(loss_cost)
-      .no_grad(kGradLater)
+      .grad("input, target, weight", "input, target, weight",
+            [](Gradient& g) { return binary_slopes(g); })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4).sigmoid(), t(3, 4).sigmoid()"},
                 {"t(3, 4).sigmoid(), t(3, 4).sigmoid(), t(3, 4), 'none'"}});
@@ -200,196 +366,20 @@ void register_binary(Registry& r) {
         return reduce(v, reduction);
       })
       .cost(loss_cost)
-      .no_grad(kGradLater)
+      .grad("input, target, weight, pos_weight", "input, target, weight, pos_weight",
+            [](Gradient& g) { return logit_slopes(g); })
       .no_vmap(kVmapLater)
       .samples(
           {{"t(3, 4), t(3, 4).sigmoid()"}, {"t(3, 4), t(3, 4).sigmoid(), t(3, 4), 'sum', pos(4)"}});
 }
 
-// ── classes ──
-
-Tensor nll_values(const Tensor& log_p, const Tensor& target, const std::optional<Tensor>& weight,
-                  int64_t ignore, Tensor* weights) {
-  const int64_t n = log_p.size(0), classes = log_p.size(1);
-  const Tensor lp = log_p.to(DType::kFloat64).contiguous(), t = target.contiguous();
-  const Tensor w = weight ? weight->to(DType::kFloat64).contiguous() : Tensor();
-  const Tensor out = Tensor::empty(t.sizes(), DType::kFloat64);
-  *weights = Tensor::empty(t.sizes(), DType::kFloat64);
-  const int64_t inner = n ? t.numel() / std::max<int64_t>(1, n) : 0;
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < inner; ++j) {
-      const int64_t at = i * inner + j, c = t.data<int64_t>()[at];
-      const bool ignored = c == ignore;
-      PRONG_CHECK(ignored || (c >= 0 && c < classes), kIndex, "Target ", c, " is out of bounds.");
-      const double scale = ignored ? 0 : w ? w.data<double>()[c] : 1;
-      weights->data<double>()[at] = scale;
-      out.data<double>()[at] =
-          ignored ? 0 : -scale * lp.data<double>()[(i * classes + c) * inner + j];
-    }
-  return out;
-}
-
-void check_nll(const TensorMeta& x, const TensorMeta& t) {
-  PRONG_CHECK(x.rank() >= 1, kValue, "Expected 1 or more dimensions (got 0)");
-  PRONG_CHECK(t.dtype == DType::kInt64 || t.dtype == DType::kUInt8, kRuntime,
-              "expected scalar type Long but found ",
-              t.dtype == DType::kInt32     ? "Int"
-              : t.dtype == DType::kFloat32 ? "Float"
-                                           : std::string(name_of(t.dtype)));
-  Dims expected = x.sizes;
-  expected.erase(x.rank() == 1 ? 0 : 1);
-  PRONG_CHECK(t.sizes == expected, kValue, "Expected target size ", expected, ", got torch.Size(",
-              t.sizes, ")");
-}
-
-Tensor nll(const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
-           int64_t ignore, const std::string& reduction) {
-  check_nll(x.meta(), target.meta());
-  check_reduction(reduction);
-  const bool single = x.rank() == 1;
-  const Tensor log_p =
-      single ? x.as_strided(Dims{1, x.size(0)}, Dims{0, x.stride(0)}, x.offset()) : x;
-  const Tensor t64 = target.to(DType::kInt64),
-               t = single ? t64.as_strided(Dims{1}, Dims{0}, t64.offset()) : t64;
-  Tensor weights;
-  const Tensor values = nll_values(log_p, t, weight, ignore, &weights);
-  if (reduction == "none") {
-    const Tensor v = values.to(x.dtype());
-    return single ? v.as_strided({}, {}, 0) : v;
-  }
-  double sum = 0, total = 0;
-  for (int64_t i = 0; i < values.numel(); ++i) {
-    sum += values.data<double>()[i];
-    total += weights.data<double>()[i];
-  }
-  const Tensor out = Tensor::empty({}, x.dtype());
-  fill(out, reduction == "mean" ? sum / total : sum);
-  return out;
-}
-
-TensorMeta nll_meta(const TensorMeta& x, const TensorMeta& t, const std::string& reduction) {
-  check_nll(x, t);
-  return reduced_meta({t.sizes, x.dtype}, reduction);
-}
-
-// Targets given as probabilities, and label smoothing.
-Tensor soft_cross_entropy(const Tensor& log_p, const Tensor& target,
-                          const std::optional<Tensor>& weight, const std::string& reduction,
-                          double smoothing, int64_t class_dim) {
-  Tensor y = target;
-  if (smoothing > 0)
-    y = call_tensor("add", call_tensor("mul", y, 1 - smoothing),
-                    smoothing / static_cast<double>(log_p.size(class_dim)));
-  Tensor v = call_tensor("mul", log_p, y);
-  if (weight) {
-    Dims shape(static_cast<size_t>(log_p.rank()), 1);
-    shape[static_cast<size_t>(class_dim)] = weight->numel();
-    v = call_tensor("mul", v, call_tensor("reshape", *weight, shape));
-  }
-  v = call_tensor("neg", call_tensor("sum", v, Dims{class_dim}));
-  if (reduction != "mean") return reduce(v, reduction);
-  return call_tensor("div", call_tensor("sum", v), std::max<int64_t>(1, v.numel()));
-}
-
-Tensor cross_entropy(const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
-                     int64_t ignore, const std::string& reduction, double smoothing) {
-  check_reduction(reduction);
-  const int64_t class_dim = x.rank() == 1 ? 0 : 1;
-  const Tensor log_p = call_tensor("log_softmax", x, class_dim);
-  if (is_floating(target.dtype())) {
-    PRONG_CHECK(x.sizes() == target.sizes(), kRuntime,
-                "Expected floating point type for target with class probabilities to have the "
-                "input's shape ",
-                x.sizes(), ", got ", target.sizes());
-    return soft_cross_entropy(log_p, target, weight, reduction, smoothing, class_dim);
-  }
-  const Tensor hard =
-      nll(log_p, target, weight, ignore, smoothing > 0 && reduction == "mean" ? "mean" : reduction);
-  if (smoothing == 0) return hard;
-  // (1 - s) * nll + s / C * sum_c -w_c log_p_c, the second part averaged with the same weights as
-  // the first.
-  check_nll(x.meta(), target.meta());
-  Tensor w_log_p = log_p;
-  if (weight) {
-    Dims shape(static_cast<size_t>(log_p.rank()), 1);
-    shape[static_cast<size_t>(class_dim)] = weight->numel();
-    w_log_p = call_tensor("mul", log_p, call_tensor("reshape", *weight, shape));
-  }
-  const Tensor kept = call_tensor("ne", target, ignore);
-  const Tensor smooth = call_tensor(
-      "mul", call_tensor("neg", call_tensor("sum", w_log_p, Dims{class_dim})), kept.to(x.dtype()));
-  Tensor smooth_reduced;
-  if (reduction == "mean") {
-    Tensor denominator = call_tensor("sum", kept.to(x.dtype()));
-    if (weight) {
-      const Tensor safe =
-          call_tensor("where", kept, target, Tensor::wrapped(int64_t{0}).to(target.dtype()));
-      denominator = call_tensor(
-          "sum", call_tensor("mul",
-                             call_tensor("reshape",
-                                         call_tensor("index_select", *weight, int64_t{0},
-                                                     call_tensor("reshape", safe, Dims{-1})),
-                                         target.sizes()),
-                             kept.to(x.dtype())));
-    }
-    smooth_reduced = call_tensor("div", call_tensor("sum", smooth), denominator);
-  } else {
-    smooth_reduced = reduce(smooth, reduction);
-  }
-  const double share = smoothing / static_cast<double>(x.size(class_dim));
-  return call_tensor("add", call_tensor("mul", hard, 1 - smoothing),
-                     call_tensor("mul", smooth_reduced, share));
-}
-
-void register_classes(Registry& r) {
-  r.add(
-       "nll_loss(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: int = -100, "
-       "reduction: str = \"mean\") -> Tensor")
-      .doc(
-          "Negative log likelihood: minus the entry of input [N, C, ...] at the target class, "
-          "weighted by class.")
-      .where(kFunctional)
-      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
-                const std::string& reduction) { return nll_meta(x, t, reduction); })
-      .kernel([](const Tensor& x, const Tensor& t, std::optional<Tensor> w, int64_t ignore,
-                 const std::string& reduction) { return nll(x, t, w, ignore, reduction); })
-      .cost(loss_cost)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater)
-      .samples({{"t(3, 5), index(3, high=5)"},
-                {"t(3, 5), index(3, high=5), pos(5), 1, 'sum'"},
-                {"t(2, 5, 3), index(2, 3, high=5), reduction='none'"},
-                {"t(5), index(high=5)"}});
-  r.add(
-       "cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, ignore_index: int = "
-       "-100, reduction: str = \"mean\", label_smoothing: float = 0.0) -> Tensor")
-      .doc("nll_loss(log_softmax(input, 1), target); the target holds classes or probabilities.")
-      .where(kFunctional)
-      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
-                const std::string& reduction, double) {
-        if (!is_floating(t.dtype)) return nll_meta(x, t, reduction);
-        Dims sizes = x.sizes;
-        sizes.erase(x.rank() == 1 ? 0 : 1);
-        return reduced_meta({sizes, x.dtype}, reduction);
-      })
-      .kernel([](const Tensor& x, const Tensor& t, std::optional<Tensor> w, int64_t ignore,
-                 const std::string& reduction,
-                 double smoothing) { return cross_entropy(x, t, w, ignore, reduction, smoothing); })
-      .cost(loss_cost)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater)
-      .samples({{"t(3, 5), index(3, high=5)"},
-                {"t(3, 5), index(3, high=5), pos(5), 1, 'mean', 0.1"},
-                {"t(3, 5), t(3, 5).softmax(1)"},
-                {"t(2, 5, 3), index(2, 3, high=5), reduction='none'"}});
-}
-
 }  // namespace
 
 void register_loss(Registry& r) {
+  register_difference_slopes(r);
+  register_binary_slopes(r);
   register_regression(r);
   register_binary(r);
-  register_classes(r);
 }
 
 }  // namespace prong

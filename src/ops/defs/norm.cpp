@@ -1,45 +1,17 @@
 // Normalisations: layer_norm, rms_norm, group_norm, batch_norm. Statistics are taken in float
-// (double for double), two passes a row, in 16 interleaved partial sums, so that the bits do not
-// depend on the number of threads.
+// (double for double), two passes a row, in sums of a fixed order. What they send back is in
+// norm_backward.cpp.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "ops/kernels/product.h"
-#include "ops/op_def.h"
-#include "runtime/parallel.h"
+#include "ops/gradient.h"
+#include "ops/kernels/moments.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
-constexpr int kLanes = 16;
-
-template <class T, class F>
-T lane_sum(int64_t n, F&& term) {
-  T lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
-  for (int j = 0; i < n; ++i, ++j) lanes[j] += term(i);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  return lanes[0];
-}
-
-template <class T>
-struct Moments {
-  T mean, variance;  // biased
-};
-
-template <class T>
-Moments<T> moments(const T* x, int64_t n) {
-  const T mean = lane_sum<T>(n, [&](int64_t i) { return x[i]; }) / static_cast<T>(n);
-  const T square = lane_sum<T>(n, [&](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
-  return {mean, square / static_cast<T>(n)};
-}
-
 // Half types are computed in float: f(float tensors) and back.
 template <class F>
 Tensor in_compute_type(const Tensor& x, F&& f) {
@@ -64,40 +36,40 @@ const T* data_or_null(const std::optional<Tensor>& t, DType dtype, Tensor& holde
   return holder.data<T>();
 }
 
-// Rows of length n: y = (x - mean) * rstd * weight[i] + bias[i]; without mean for rms.
+// y = (x - mean) * rstd * weight[i] + bias[i]; without mean for rms.
+template <class T>
+struct NormalizeRows {
+  static PRONG_INLINE void run(const T* x, T* y, int64_t n, int64_t begin, int64_t end, const T* w,
+                               const T* b, double eps, bool is_centred) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* p = x + r * n;
+      T* q = y + r * n;
+      const RowScale<T> row(p, n, eps, is_centred);
+      const T mean = row.mean, rstd = row.rstd;
+      if (w && b)
+        for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i] + b[i];
+      else if (w)
+        for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i];
+      else if (b)
+        for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd + b[i];
+      else
+        for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd;
+    }
+  }
+};
+
 template <class T>
 Tensor normalize_rows(const Tensor& x, int64_t n, const std::optional<Tensor>& weight,
-                      const std::optional<Tensor>& bias, double eps, bool centre) {
+                      const std::optional<Tensor>& bias, double eps, bool is_centred) {
   const Tensor in = x.contiguous(), out = Tensor::empty(x.sizes(), x.dtype());
   Tensor w_holder, b_holder;
   const T *w = data_or_null<T>(weight, x.dtype(), w_holder),
           *b = data_or_null<T>(bias, x.dtype(), b_holder);
-  const int64_t rows = n ? x.numel() / n : 0;
   const T* src = in.data<T>();
   T* dst = out.data<T>();
-  parallel_for(0, rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)),
+  parallel_for(0, n ? x.numel() / n : 0, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) {
-                   const T* p = src + r * n;
-                   T* q = dst + r * n;
-                   T mean = 0, rstd;
-                   if (centre) {
-                     const Moments<T> m = moments(p, n);
-                     mean = m.mean;
-                     rstd = 1 / std::sqrt(m.variance + static_cast<T>(eps));
-                   } else {
-                     rstd = 1 / std::sqrt(lane_sum<T>(n, [&](int64_t i) { return p[i] * p[i]; }) /
-                                              static_cast<T>(n) +
-                                          static_cast<T>(eps));
-                   }
-                   if (w && b)
-                     for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i] + b[i];
-                   else if (w)
-                     for (int64_t i = 0; i < n; ++i) q[i] = (p[i] - mean) * rstd * w[i];
-                   else
-                     for (int64_t i = 0; i < n; ++i)
-                       q[i] = (p[i] - mean) * rstd + (b ? b[i] : T(0));
-                 }
+                 run_simd<NormalizeRows<T>>(src, dst, n, begin, end, w, b, eps, is_centred);
                });
   return out;
 }
@@ -143,19 +115,23 @@ Tensor scale_channels(const Tensor& x, const T* scale, const T* shift) {
   return out;
 }
 
+// Mean and (biased) variance of channels [first, first + width).
 template <class T>
-Moments<T> channel_moments(const T* x, int64_t batch, int64_t channels, int64_t inner, int64_t c) {
-  const auto at = [&](int64_t b) { return x + (b * channels + c) * inner; };
-  const T n = static_cast<T>(batch * inner);
-  T mean = 0, square = 0;
-  for (int64_t b = 0; b < batch; ++b)
-    mean += lane_sum<T>(inner, [&, p = at(b)](int64_t i) { return p[i]; });
-  mean /= n;
-  for (int64_t b = 0; b < batch; ++b)
-    square +=
-        lane_sum<T>(inner, [&, p = at(b)](int64_t i) { return (p[i] - mean) * (p[i] - mean); });
-  return {mean, square / n};
-}
+struct ChannelMoments {
+  static PRONG_INLINE void run(const T* x, const ChannelShape* shape, int64_t first, int64_t width,
+                               T* mean, T* variance) {
+    double sums[1][64];
+    const auto n = static_cast<double>(shape->count());
+    shape->template sums<1, T>(first, width, sums,
+                               [&](int64_t i, int64_t) { return Sums<1, T>{{x[i]}}; });
+    for (int64_t c = 0; c < width; ++c) mean[c] = static_cast<T>(sums[0][c] / n);
+    shape->template sums<1, T>(first, width, sums, [&](int64_t i, int64_t c) {
+      const T d = x[i] - mean[c];
+      return Sums<1, T>{{d * d}};
+    });
+    for (int64_t c = 0; c < width; ++c) variance[c] = static_cast<T>(sums[0][c] / n);
+  }
+};
 
 template <class T>
 void update_running(const std::optional<Tensor>& running, const std::vector<T>& batch_value,
@@ -175,21 +151,17 @@ Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
                   const std::optional<Tensor>& running_var, bool training, double momentum,
                   double eps) {
-  const int64_t batch = x.size(0), channels = x.size(1);
-  const int64_t inner = batch > 0 && channels > 0 ? x.numel() / (batch * channels) : 0;
+  const ChannelShape shape(x.sizes());
+  const int64_t channels = shape.channels;
   const Tensor in = x.contiguous();
   std::vector<T> mean(static_cast<size_t>(channels)), var(mean.size()), scale(mean.size()),
       shift(mean.size());
   if (training) {
-    parallel_for(0, channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, batch * inner)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t c = begin; c < end; ++c) {
-                     const Moments<T> m = channel_moments(in.data<T>(), batch, channels, inner, c);
-                     mean[static_cast<size_t>(c)] = m.mean;
-                     var[static_cast<size_t>(c)] = m.variance;
-                   }
-                 });
-    const double n = static_cast<double>(batch * inner);
+    shape.each_strip([&](int64_t first, int64_t width) {
+      run_simd<ChannelMoments<T>>(static_cast<const T*>(in.data<T>()), &shape, first, width,
+                                  mean.data() + first, var.data() + first);
+    });
+    const double n = static_cast<double>(shape.count());
     update_running(running_mean, mean, momentum, 1.0);
     update_running(running_var, var, momentum, n > 1 ? n / (n - 1) : 1.0);
   } else {
@@ -221,6 +193,31 @@ void check_batch_norm(const TensorMeta& x, bool training, bool has_running) {
               x.sizes, ")");
 }
 
+double default_eps(DType dtype) {
+  return dtype == DType::kFloat64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+}
+
+// Results of backward ops that nobody asked for, or that are of the wrong shape then.
+Expr wanted(Gradient& g, std::string_view argument, const Expr& e) {
+  return g.needs(argument) ? e : g.none();
+}
+
+// With the running statistics, which are constants.
+std::tuple<Expr, Expr, Expr> fixed_batch_norm_slopes(Gradient& g) {
+  const Expr dy = g.out(), x = g["input"];
+  Dims channels(static_cast<size_t>(x.rank()), 1), summed{0};
+  channels[1] = x.sizes()[1];
+  for (int64_t d = 2; d < x.rank(); ++d) summed.push_back(d);
+  const auto by_channel = [&](const Expr& e) { return op<"reshape">(e, channels); };
+  const Expr rstd = op<"rsqrt">(g["running_var"] + g.number("eps"));
+  const Expr scale = g.is_given("weight") ? rstd * g["weight"] : rstd;
+  Expr to_weight = g.none(), to_bias = g.none();
+  if (g.needs("weight"))
+    to_weight = op<"sum">(dy * (x - by_channel(g["running_mean"])) * by_channel(rstd), summed);
+  if (g.needs("bias")) to_bias = op<"sum">(dy, summed);
+  return {g.needs("input") ? dy * by_channel(scale) : g.none(), to_weight, to_bias};
+}
+
 Cost row_cost(const OpDef&, std::span<const IValue> args) {
   const TensorMeta x = meta_from(args[0]);
   return {8.0 * static_cast<double>(x.numel()),
@@ -246,11 +243,17 @@ void register_norm(Registry& r) {
                  std::optional<Tensor> b, double eps) {
         check_layer_norm("LayerNormKernelImpl", x.meta(), shape, meta_of(w), meta_of(b));
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
-          return normalize_rows<T>(in, product(shape), w, b, eps, true);
+          return normalize_rows<T>(in, product(DimsView(shape)), w, b, eps, true);
         });
       })
       .cost(row_cost)
-      .no_grad(kGradLater)
+      .grad("input, weight, bias", "input, weight",
+            [](Gradient& g) {
+              const Expr d = op<"norm_rows_backward">(
+                  g.out(), g["input"], g.value("normalized_shape"), g.value("weight"),
+                  g.number("eps"), true, g.needs("weight") || g.needs("bias"));
+              return std::tuple(d[0], wanted(g, "weight", d[1]), wanted(g, "bias", d[2]));
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), [4]"},
                 {"t(2, 3, 4), [3, 4], t(3, 4), t(3, 4)"},
@@ -276,15 +279,21 @@ void register_norm(Registry& r) {
       .kernel([](const Tensor& x, const Dims& shape, std::optional<Tensor> w,
                  std::optional<double> eps) {
         check_layer_norm("rms_norm", x.meta(), shape, meta_of(w), std::nullopt);
-        const double e = eps                            ? *eps
-                         : x.dtype() == DType::kFloat64 ? 2.220446049250313e-16
-                                                        : 1.1920928955078125e-07;
+        const double e = eps.value_or(default_eps(x.dtype()));
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
-          return normalize_rows<T>(in, product(shape), w, std::nullopt, e, false);
+          return normalize_rows<T>(in, product(DimsView(shape)), w, std::nullopt, e, false);
         });
       })
       .cost(row_cost)
-      .no_grad(kGradLater)
+      .grad("input, weight", "input, weight",
+            [](Gradient& g) {
+              const double eps =
+                  g.is_given("eps") ? g.number("eps") : default_eps(g["input"].dtype());
+              const Expr d =
+                  op<"norm_rows_backward">(g.out(), g["input"], g.value("normalized_shape"),
+                                           g.value("weight"), eps, false, g.needs("weight"));
+              return std::tuple(d[0], wanted(g, "weight", d[1]));
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), [4]"}, {"t(2, 3, 4), [3, 4], t(3, 4), 0.01"}})
       .reference(
@@ -327,7 +336,12 @@ void register_norm(Registry& r) {
         });
       })
       .cost(row_cost)
-      .no_grad(kGradLater)
+      .grad("input, weight, bias", "input, weight",
+            [](Gradient& g) {
+              const Expr d = op<"group_norm_backward">(g.out(), g["input"], g.integer("num_groups"),
+                                                       g.value("weight"), g.number("eps"));
+              return std::tuple(d[0], wanted(g, "weight", d[1]), wanted(g, "bias", d[2]));
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(2, 4, 3), 2"}, {"t(2, 6, 3, 2), 3, t(6), t(6)"}})
       .reference(
@@ -359,10 +373,17 @@ void register_norm(Registry& r) {
         });
       })
       .cost(row_cost)
-      .no_grad(kGradLater)
+      .grad("input, weight, bias", "input, weight, running_mean, running_var",
+            [](Gradient& g) {
+              if (!g.flag("training")) return fixed_batch_norm_slopes(g);
+              const Expr d = op<"batch_norm_backward">(g.out(), g["input"], g.value("weight"),
+                                                       g.number("eps"));
+              return std::tuple(d[0], wanted(g, "weight", d[1]), wanted(g, "bias", d[2]));
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(4, 3), t(3), t(3), t(3), pos(3), False, 0.1, 1e-5"},
-                {"t(2, 3, 4), None, None, None, None, True, 0.1, 1e-5"}})
+                {"t(2, 3, 4), None, None, None, None, True, 0.1, 1e-5"},
+                {"t(5, 3), t(3), t(3), None, None, True, 0.1, 1e-5"}})
       .reference(
           "(lambda s, ax: (lambda m, v: (input - m) / np.sqrt(v + eps) * (1 if weight is None else "
           "weight.reshape(s)) + (0 if bias is None else bias.reshape(s)))(input.mean(ax, "

@@ -1,6 +1,8 @@
 // Arithmetic, one element at a time: sums, products, quotients, powers, rounding, bounds, blends.
-#include "ops/kernels/pointwise.h"
+#include <cmath>
+
 #include "ops/gradient.h"
+#include "ops/kernels/pointwise.h"
 #include "ops/scalar_math.h"
 
 namespace prong {
@@ -57,6 +59,18 @@ void check_sub(const OpDef& op, std::span<const IValue> args, DType common) {
 
 Expr scaled(Expr gradient, const IValue& alpha) {
   return is_one(alpha) ? gradient : op<"mul">(gradient, alpha);
+}
+// Of steps: flat wherever they have a slope at all.
+Expr no_slope(Gradient& g, std::string_view argument) { return g.zeros(g.meta(argument)); }
+Expr one_minus(const Expr& x) {
+  if (x.value().is_number()) return Expr(x.builder(), IValue(1 - x.value().to_double()));
+  return 1.0 - x;
+}
+// x / |x|, 0 for 0.
+Expr direction(const Expr& x) {
+  if (!is_complex(x.dtype())) return op<"sign">(x);
+  const Expr size = op<"abs">(x);
+  return x / op<"where">(op<"eq">(size, 0), 1.0, size);
 }
 
 void register_sums(Registry& r) {
@@ -133,6 +147,11 @@ void register_sums(Registry& r) {
       .doc("input + value * tensor1 * tensor2.")
       .pointwise<Numbers>([](auto x, auto a, auto b, auto value) { return x + value * a * b; })
       .complex([](auto x, auto a, auto b, auto value) { return x + value * a * b; })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("tensor1", "tensor2",
+            [](Gradient& g) { return scaled(g.out() * conj(g["tensor2"]), g.value("value")); })
+      .grad("tensor2", "tensor1",
+            [](Gradient& g) { return scaled(g.out() * conj(g["tensor1"]), g.value("value")); })
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), t(3, 4)"}, {"t(3, 4), t(4), t(3, 1), value=0.5"}})
       .reference("input + value * tensor1 * tensor2");
@@ -149,6 +168,14 @@ void register_sums(Registry& r) {
                      "release addcdiv will perform a true division of tensor1 and tensor2.");
                }})
       .complex([](auto x, auto a, auto b, auto value) { return x + value * a / b; })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("tensor1", "tensor2",
+            [](Gradient& g) { return scaled(g.out() / conj(g["tensor2"]), g.value("value")); })
+      .grad("tensor2", "tensor1, tensor2",
+            [](Gradient& g) {
+              const Expr t = g["tensor2"];
+              return -scaled(g.out() * conj(g["tensor1"] / (t * t)), g.value("value"));
+            })
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), pos(3, 4)"}, {"t(3, 4), t(4), pos(3, 1), value=0.5"}})
       .reference("input + value * tensor1 / tensor2");
@@ -160,6 +187,9 @@ void register_sums(Registry& r) {
             return select(abs(w) < 0.5f, x + w * d, end - d * (1 - w));
           },
           {.error_name = "lerp_kernel_scalar", .promotes = 3})
+      .grad("input", "weight", [](Gradient& g) { return g.out() * one_minus(g["weight"]); })
+      .grad("end", "weight", [](Gradient& g) { return g.out() * g["weight"]; })
+      .grad("weight", "input, end", [](Gradient& g) { return g.out() * (g["end"] - g["input"]); })
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), 0.25"}, {"t(3, 4), t(4), t(3, 4)"}})
       .reference("input + weight * (end - input)");
@@ -208,6 +238,11 @@ PRONG_INLINE T remainder_int(const T& x, const T& y) {
 // 0 for floats, 1 for the rest: ops whose integer form is another body.
 int float_or_int(std::span<const IValue>, DType common) { return is_floating(common) ? 0 : 1; }
 
+Expr quotient_slope(Gradient& g) {
+  const Expr y = g["other"];
+  return -g.out() * conj(g["input"] / y / y);
+}
+
 void register_products(Registry& r) {
   add_op(r, "mul(input: Tensor, other: Tensor) -> Tensor")
       .doc("input * other.")
@@ -253,6 +288,15 @@ void register_products(Registry& r) {
       .variant<Ints>({0, 1}, [](auto x, auto y) { return div_trunc(x, y); })
       .variant<Floats>({0, 1}, [](auto x, auto y) { return floor_div(x, y); })
       .variant<Ints>({0, 1}, [](auto x, auto y) { return floor_div_int(x, y); })
+      .grad("input", "other",
+            [](Gradient& g) {
+              return g.is_given("rounding_mode") ? no_slope(g, "input")
+                                                 : g.out() / conj(g["other"]);
+            })
+      .grad("other", "input, other",
+            [](Gradient& g) {
+              return g.is_given("rounding_mode") ? no_slope(g, "other") : quotient_slope(g);
+            })
       .where({.inplace = true, .aliases = {"divide"}})
       .samples({{"t(3, 4), pos(3, 4)"},
                 {"t(3, 1), pos(4)"},
@@ -268,6 +312,8 @@ void register_products(Registry& r) {
       .pointwise<Floats>([](auto x, auto y) { return x / y; },
                          {.keeps_numbers = true, .int_to_float = kEveryVariant})
       .complex([](auto x, auto y) { return x / y; })
+      .grad("input", "other", [](Gradient& g) { return g.out() / conj(g["other"]); })
+      .grad("other", "input, other", [](Gradient& g) { return quotient_slope(g); })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("input / other");
@@ -279,6 +325,7 @@ void register_products(Registry& r) {
                           .divisor = 1,
                           .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return floor_div_int(x, y); })
+      .no_grad("PyTorch has none either: it is a step function")
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("np.floor_divide(input, other)");
@@ -287,6 +334,9 @@ void register_products(Registry& r) {
       .pointwise<Floats>([](auto x, auto y) { return remainder_float(x, y); },
                          {.refuses_bool = true, .divisor = 1, .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return remainder_int(x, y); })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("other", "input, other",
+            [](Gradient& g) { return -g.out() * op<"div">(g["input"], g["other"], "floor"); })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("np.remainder(input, other)");
@@ -295,6 +345,9 @@ void register_products(Registry& r) {
       .pointwise<Floats>([](auto x, auto y) { return fmod(x, y); },
                          {.refuses_bool = true, .divisor = 1, .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return rem_trunc(x, y); })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("other", "input, other",
+            [](Gradient& g) { return -g.out() * op<"div">(g["input"], g["other"], "trunc"); })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("np.fmod(input, other)");
@@ -334,6 +387,30 @@ int pow_variant(std::span<const IValue> args, DType common) {
   return is_inexact(common) ? 0 : 1;
 }
 
+// x^0 is flat, also where the factor x^-1 has no value.
+Expr base_slope(Gradient& g) {
+  const Expr x = g["input"], e = g["exponent"];
+  if (e.value().is_number() && !e.value().is_complex()) {
+    const double n = e.value().to_double();
+    if (n == 0) return no_slope(g, "input");
+    if (n == 2) return g.out() * conj(x * 2.0);
+    return g.out() * conj(op<"pow">(x, n - 1) * n);
+  }
+  const Expr slope = g.out() * conj(e * op<"pow">(x, e - 1.0));
+  return op<"where">(op<"eq">(e, 0), 0.0, slope);
+}
+// 0^e is flat for e >= 0, where the logarithm has no value.
+Expr exponent_slope(Gradient& g) {
+  const Expr x = g["input"], e = g["exponent"], y = g["result"];
+  if (x.value().is_number() && !x.value().is_complex()) {
+    const double base = x.value().to_double();
+    const Expr slope = g.out() * conj(y * std::log(base));
+    return base == 0 ? op<"where">(op<"ge">(e, 0), 0.0, slope) : slope;
+  }
+  const Expr is_flat = op<"logical_and">(op<"eq">(x, 0), op<"ge">(e, 0));
+  return op<"where">(is_flat, 0.0, g.out() * conj(y * op<"log">(x)));
+}
+
 void register_powers(Registry& r) {
   add_op(r, "pow(input: Tensor, exponent: Tensor) -> Tensor")
       .doc("input to the power of exponent.")
@@ -360,6 +437,8 @@ void register_powers(Registry& r) {
       .complex([](auto x) { return decltype(x)(1) / std::sqrt(x); })
       .variant<Floats>({0}, [](auto x) { return 1 / x; })
       .variant<Floats>({0}, [](auto x) { return 1 / (x * x); })
+      .grad("input", "input, exponent", [](Gradient& g) { return base_slope(g); })
+      .grad("exponent", "input, exponent, result", [](Gradient& g) { return exponent_slope(g); })
       .where(kWithInplace)
       .samples({{"pos(3, 4), t(3, 4)"},
                 {"t(3, 4), 2"},
@@ -370,6 +449,10 @@ void register_powers(Registry& r) {
   add_op(r, "hypot(input: Tensor, other: Tensor) -> Tensor")
       .doc("sqrt(input^2 + other^2), without overflow on the way.")
       .pointwise<Floats>([](auto x, auto y) { return hypot(x, y); })
+      .grad("input", "input, result",
+            [](Gradient& g) { return g.out() * (g["input"] / g["result"]); })
+      .grad("other", "other, result",
+            [](Gradient& g) { return g.out() * (g["other"] / g["result"]); })
       .where(kWithInplace)
       .samples(pair_samples())
       .reference("np.hypot(input, other)");
@@ -381,6 +464,7 @@ void register_rounding(Registry& r) {
     OpDef& op = add_op(r, cat(name, "(input: Tensor) -> Tensor"));
     op.doc(doc)
         .pointwise<Numbers>(body, {.error_name = error_name, .refuses_bool = true})
+        .grad("input", "", [](Gradient& g) { return no_slope(g, "input"); })
         .samples(unary_samples())
         .reference(cat("np.", name, "(input)"));
     op.where(*alias ? Spelling{.inplace = true, .aliases = {alias}} : kWithInplace);
@@ -417,12 +501,14 @@ void register_rounding(Registry& r) {
                          const auto scale = pow(lit(x, 10.0), -d);
                          return round_even(x / scale) * scale;
                        })
+      .grad("input", "", [](Gradient& g) { return no_slope(g, "input"); })
       .where(kWithInplace)
       .samples({{"t(3, 4)"}, {"t(3, 4), decimals=2"}, {"t(3, 4), decimals=-1"}, {"t(0, 5)"}})
       .reference("np.round(input, decimals)");
   add_op(r, "frac(input: Tensor) -> Tensor")
       .doc("input - trunc(input).")
       .pointwise<Floats>([](auto x) { return x - trunc(x); })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
       .where(kWithInplace)
       .samples(unary_samples())
       .reference("input - np.trunc(input)");
@@ -430,6 +516,7 @@ void register_rounding(Registry& r) {
       .doc("The absolute value.")
       .pointwise<Numbers>([](auto x) { return abs(x); }, {.refuses_bool = true})
       .complex([](auto x) { return std::abs(x); })
+      .grad("input", "input", [](Gradient& g) { return g.out() * direction(g["input"]); })
       .where({.inplace = true, .aliases = {"absolute"}})
       .samples(unary_samples())
       .reference("np.abs(input)");
@@ -438,14 +525,20 @@ void register_rounding(Registry& r) {
       .pointwise<Numbers>(
           [](auto x) { return select(x > 0, lit(x, 1), select(x < 0, lit(x, -1), lit(x, 0))); })
       .complex([](auto x) { return x == decltype(x)(0) ? x : x / std::abs(x); })
+      .grad("input", "", [](Gradient& g) { return no_slope(g, "input"); })
       .where({.inplace = true, .aliases = {"sgn"}})
-      .not_differentiable("its slope is 0 everywhere")
       .samples(unary_samples())
       .reference("np.sign(input)");
   add_op(r, "copysign(input: Tensor, other: Tensor) -> Tensor")
       .doc("The size of input with the sign of other.")
       .pointwise<Floats>([](auto x, auto y) { return copysign(x, y); },
                          {.int_to_float = kEveryVariant})
+      .grad("input", "input, result",
+            [](Gradient& g) {
+              const Expr x = g["input"];
+              return g.out() * op<"where">(op<"eq">(x, 0), 0.0, g["result"] / x);
+            })
+      .grad("other", "", [](Gradient& g) { return no_slope(g, "other"); })
       .where(kWithInplace)
       .samples(binary_samples())
       .reference("np.copysign(input, other)");
@@ -461,8 +554,11 @@ void register_rounding(Registry& r) {
                                             "nextafter: prong has float32 and float64, not ",
                                             common, " yet");
                               }})
+      .grad("input", "input, other",
+            [](Gradient& g) { return op<"where">(op<"eq">(g["input"], g["other"]), 0.0, g.out()); })
+      .grad("other", "input, other",
+            [](Gradient& g) { return op<"where">(op<"eq">(g["input"], g["other"]), g.out(), 0.0); })
       .where(kWithInplace)
-      .not_differentiable("a step of one representable number")
       .samples(pair_samples())
       .reference("np.nextafter(input, np.asarray(other, input.dtype))");
 }
@@ -482,6 +578,55 @@ PRONG_INLINE T at_most(const T& x, const T& high) {
   return select((x > high) | (high != high), high, x);
 }
 
+// Of bounds that are tensors: what is cut off at a bound moves with it; max wins over min.
+Expr low_bound_slope(Gradient& g) {
+  const Expr x = g["input"], low = g["min"];
+  Expr is_bound = op<"lt">(x, low);
+  if (g.is_given("max")) is_bound = op<"logical_and">(is_bound, op<"lt">(low, g["max"]));
+  return op<"where">(is_bound, g.out(), 0.0);
+}
+Expr high_bound_slope(Gradient& g) {
+  const Expr x = g["input"], high = g["max"];
+  Expr is_bound = op<"gt">(x, high);
+  if (g.is_given("min")) is_bound = op<"logical_or">(is_bound, op<"lt">(high, g["min"]));
+  return op<"where">(is_bound, g.out(), 0.0);
+}
+
+// The gradient of the better one of two; half of it where they are equal.
+Expr winner_share(Gradient& g, const Expr& loses) {
+  const Expr all = op<"where">(loses, 0.0, g.out());
+  return op<"where">(op<"eq">(g["input"], g["other"]), all * 0.5, all);
+}
+Expr wins_over(const Expr& is_better, const Expr& other) {
+  return op<"logical_or">(is_better, op<"isnan">(other));
+}
+
+void register_clamp_backward(Registry& r) {
+  add_op(r,
+         "clamp_backward(grad: Tensor, input: Tensor, min: Tensor? = None, max: Tensor? = None) -> "
+         "Tensor")
+      .doc("grad where input lies within the bounds (or on them), 0 elsewhere.")
+      .pointwise<Floats>(
+          [](auto g, auto x, auto low, auto high) {
+            return select(truth((x >= low) & (x <= high)), g, lit(g, 0));
+          },
+          {.choose =
+               [](std::span<const IValue> args, DType) {
+                 return args[2].is_none() ? (args[3].is_none() ? 3 : 2) : args[3].is_none() ? 1 : 0;
+               }})
+      .variant<Floats>({0, 1, 2},
+                       [](auto g, auto x, auto low) { return select(x >= low, g, lit(g, 0)); })
+      .variant<Floats>({0, 1, 3},
+                       [](auto g, auto x, auto high) { return select(x <= high, g, lit(g, 0)); })
+      .variant<Floats>({0}, [](auto g) { return g; })
+      .grad("grad", "input, min, max",
+            [](Gradient& g) {
+              return op<"clamp_backward">(g.out(), g["input"], g.value("min"), g.value("max"));
+            })
+      .where({.function = false, .method = false})
+      .samples({{"t(3, 4), t(3, 4), -0.5, 0.5"}, {"t(3, 4), t(3, 4), max=0.5"}});
+}
+
 void register_bounds(Registry& r) {
   add_op(r, "clamp(input: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor")
       .doc("Numbers below min become min, those above max become max.")
@@ -498,6 +643,12 @@ void register_bounds(Registry& r) {
            .choose = clamp_variant})
       .variant<Numbers>({0, 1}, [](auto x, auto low) { return at_least(x, low); })
       .variant<Numbers>({0, 2}, [](auto x, auto high) { return at_most(x, high); })
+      .grad("input", "input, min, max",
+            [](Gradient& g) {
+              return op<"clamp_backward">(g.out(), g["input"], g.value("min"), g.value("max"));
+            })
+      .grad("min", "input, min, max", [](Gradient& g) { return low_bound_slope(g); })
+      .grad("max", "input, min, max", [](Gradient& g) { return high_bound_slope(g); })
       .where({.inplace = true, .aliases = {"clip"}})
       .samples(
           {{"t(3, 4), -0.5, 0.5"}, {"t(3, 4), min=0.0"}, {"t(3, 4), max=t(4)"}, {"t(0, 5), 0, 1"}})
@@ -505,32 +656,70 @@ void register_bounds(Registry& r) {
   add_op(r, "clamp_min(input: Tensor, min: Tensor) -> Tensor")
       .doc("Numbers below min become min.")
       .pointwise<Numbers>([](auto x, auto low) { return at_least(x, low); })
+      .grad("input", "input, min",
+            [](Gradient& g) { return op<"clamp_backward">(g.out(), g["input"], g.value("min")); })
+      .grad("min", "input, min",
+            [](Gradient& g) { return op<"where">(op<"lt">(g["input"], g["min"]), g.out(), 0.0); })
       .where(kWithInplace)
       .samples({{"t(3, 4), 0.5"}, {"t(3, 4), t(4)"}})
       .reference("np.maximum(input, min)");
   add_op(r, "clamp_max(input: Tensor, max: Tensor) -> Tensor")
       .doc("Numbers above max become max.")
       .pointwise<Numbers>([](auto x, auto high) { return at_most(x, high); })
+      .grad("input", "input, max",
+            [](Gradient& g) {
+              return op<"clamp_backward">(g.out(), g["input"], IValue(), g.value("max"));
+            })
+      .grad("max", "input, max",
+            [](Gradient& g) { return op<"where">(op<"gt">(g["input"], g["max"]), g.out(), 0.0); })
       .where(kWithInplace)
       .samples({{"t(3, 4), 0.5"}, {"t(3, 4), t(4)"}})
       .reference("np.minimum(input, max)");
-  const auto pair = [&](const char* schema, const char* doc, const char* reference, auto body) {
-    add_op(r, schema)
+  register_clamp_backward(r);
+  const auto pair = [&](const char* schema, const char* doc, const char* reference,
+                        auto body) -> OpDef& {
+    return add_op(r, schema)
         .doc(doc)
         .pointwise<Numbers>(body)
         .samples(pair_samples())
         .reference(reference);
   };
+  // Two that are equal share the gradient of the larger (smaller); of fmax and fmin the first has
+  // it. Where one is a NaN, neither is less.
   pair("maximum(input: Tensor, other: Tensor) -> Tensor",
        "The larger of two; NaN if either is NaN.", "np.maximum(input, other)",
-       [](auto x, auto y) { return larger(x, y); });
+       [](auto x, auto y) { return larger(x, y); })
+      .grad("input", "input, other",
+            [](Gradient& g) { return winner_share(g, op<"lt">(g["input"], g["other"])); })
+      .grad("other", "input, other",
+            [](Gradient& g) { return winner_share(g, op<"gt">(g["input"], g["other"])); });
   pair("minimum(input: Tensor, other: Tensor) -> Tensor",
        "The smaller of two; NaN if either is NaN.", "np.minimum(input, other)",
-       [](auto x, auto y) { return smaller(x, y); });
+       [](auto x, auto y) { return smaller(x, y); })
+      .grad("input", "input, other",
+            [](Gradient& g) { return winner_share(g, op<"gt">(g["input"], g["other"])); })
+      .grad("other", "input, other",
+            [](Gradient& g) { return winner_share(g, op<"lt">(g["input"], g["other"])); });
   pair("fmax(input: Tensor, other: Tensor) -> Tensor", "The larger of two; a NaN loses.",
-       "np.fmax(input, other)", [](auto x, auto y) { return select((x >= y) | (y != y), x, y); });
+       "np.fmax(input, other)", [](auto x, auto y) { return select((x >= y) | (y != y), x, y); })
+      .grad("input", "input, other",
+            [](Gradient& g) {
+              return op<"where">(wins_over(op<"ge">(g["input"], g["other"]), g["other"]), g.out(),
+                                 0.0);
+            })
+      .grad("other", "input, other", [](Gradient& g) {
+        return op<"where">(wins_over(op<"ge">(g["input"], g["other"]), g["other"]), 0.0, g.out());
+      });
   pair("fmin(input: Tensor, other: Tensor) -> Tensor", "The smaller of two; a NaN loses.",
-       "np.fmin(input, other)", [](auto x, auto y) { return select((x <= y) | (y != y), x, y); });
+       "np.fmin(input, other)", [](auto x, auto y) { return select((x <= y) | (y != y), x, y); })
+      .grad("input", "input, other",
+            [](Gradient& g) {
+              return op<"where">(wins_over(op<"le">(g["input"], g["other"]), g["other"]), g.out(),
+                                 0.0);
+            })
+      .grad("other", "input, other", [](Gradient& g) {
+        return op<"where">(wins_over(op<"le">(g["input"], g["other"]), g["other"]), 0.0, g.out());
+      });
 }
 
 // As PyTorch prints C++ types.
@@ -556,6 +745,10 @@ void register_choices(Registry& r) {
                              {.check = [](const OpDef&, std::span<const IValue> args,
                                           DType) { check_condition(args[0]); }})
       .complex<true>([](auto c, auto x, auto y) { return c ? x : y; })
+      .grad("input", "condition",
+            [](Gradient& g) { return op<"where">(g["condition"], g.out(), 0.0); })
+      .grad("other", "condition",
+            [](Gradient& g) { return op<"where">(g["condition"], 0.0, g.out()); })
       .where({.method = false})
       .samples({{"b(3, 4), t(3, 4), t(3, 4)"}, {"b(3, 1), t(4), 0.0"}})
       .reference("np.where(condition, input, other)");
@@ -567,6 +760,10 @@ void register_choices(Registry& r) {
                                           DType) { check_condition(args[1]); }})
       .complex<true>([](auto c, auto x, auto y) { return c ? x : y; })
       .inputs({1, 0, 2})
+      .grad("input", "condition",
+            [](Gradient& g) { return op<"where">(g["condition"], g.out(), 0.0); })
+      .grad("other", "condition",
+            [](Gradient& g) { return op<"where">(g["condition"], 0.0, g.out()); })
       .where({.function = false})
       .samples({{"t(3, 4), b(3, 4), t(3, 4)"}, {"t(3, 1), b(3, 4), 0.0"}})
       .reference("np.where(condition, input, other)");
@@ -588,6 +785,8 @@ void register_choices(Registry& r) {
                }})
       .complex<true>([](auto c, auto v, auto x) { return c ? v : x; })
       .inputs({1, 2, 0})
+      .grad("input", "mask", [](Gradient& g) { return op<"where">(g["mask"], 0.0, g.out()); })
+      .grad("value", "mask", [](Gradient& g) { return op<"where">(g["mask"], g.out(), 0.0); })
       .where(kWithInplace)
       .samples({{"t(3, 4), b(3, 4), 0.0"}, {"t(3, 4), b(4), -1.5"}})
       .reference("np.where(mask, value, input)");
@@ -600,8 +799,8 @@ void register_choices(Registry& r) {
                  PRONG_CHECK(meta_from(args[0]).dtype == meta_from(args[1]).dtype, kRuntime,
                              "heaviside is not yet implemented for tensors with different dtypes.");
                }})
+      .no_grad("a step: PyTorch has none either")
       .where(kWithInplace)
-      .not_differentiable("a step")
       .samples({{"t(3, 4), t(3, 4)"}})
       .reference("np.heaviside(input, values)");
 }

@@ -7,7 +7,6 @@
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 Cost linear_cost(const OpDef&, std::span<const IValue> args) {
@@ -17,7 +16,7 @@ Cost linear_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema).cost(linear_cost).no_grad(kGradLater).no_vmap(kVmapLater);
+  return r.add(schema).cost(linear_cost).composite().no_vmap(kVmapLater);
 }
 
 double largest_of(DType dtype) {
@@ -35,12 +34,12 @@ double largest_of(DType dtype) {
 
 Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<double> above,
                   std::optional<double> below) {
-  if (!is_floating(x.dtype())) return x.clone();
+  if (!is_floating(x.dtype())) return call_tensor("clone", x);
   const double infinity = std::numeric_limits<double>::infinity(), largest = largest_of(x.dtype());
   Tensor y = call_tensor("where", call_tensor("isnan", x), nan.value_or(0.0), x);
   y = call_tensor("where", call_tensor("eq", x, infinity), above.value_or(largest), y);
-  return call_tensor("where", call_tensor("eq", x, -infinity), below.value_or(-largest), y)
-      .to(x.dtype());
+  y = call_tensor("where", call_tensor("eq", x, -infinity), below.value_or(-largest), y);
+  return call_tensor("to", y, x.dtype());
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
@@ -85,6 +84,8 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim) {
   }
   return x;
 }
+
+Tensor in_double(const Tensor& x) { return call_tensor("to", x, DType::kFloat64); }
 
 }  // namespace
 
@@ -163,7 +164,7 @@ void register_pointwise_composite(Registry& r) {
         return TensorMeta{broadcast_shapes(x.sizes, y.sizes), DType::kFloat64};
       })
       .kernel([](const Tensor& x, const Tensor& y) {
-        return call_tensor("pow", x.to(DType::kFloat64), y.to(DType::kFloat64));
+        return call_tensor("pow", in_double(x), in_double(y));
       })
       .samples({{"pos(3, 4), t(4)"}, {"t(3, dtype=int64), 2"}})
       .reference("np.float_power(input, exponent)");

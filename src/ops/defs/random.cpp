@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <limits>
 
+#include "ops/gradient.h"
 #include "ops/kernels/distributions.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
 #include "ops/like.h"
-#include "ops/op_def.h"
 
 namespace prong {
 
@@ -21,14 +21,15 @@ constexpr Spelling kMethodOnly{.function = false};
 
 using OptionalDType = std::optional<DType>;
 
+OpDef& drawing_op(Registry& r, std::string_view schema, std::string doc, Family family) {
+  return r.add(schema).doc(std::move(doc)).family(family).random().no_vmap(kVmapLater);
+}
 OpDef& random_op(Registry& r, std::string_view schema, std::string doc, Family family) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(family)
-      .random()
-      .not_differentiable(kRandom)
-      .no_grad(kRandom)
-      .no_vmap(kVmapLater);
+  return drawing_op(r, schema, std::move(doc), family).not_differentiable(kRandom).no_grad(kRandom);
+}
+// Recorded, so that what was there before, or the parameters, get zeros.
+OpDef& without_slope(OpDef& op) {
+  return op.grad("input", "", [](Gradient& g) { return g.zeros(g.meta("input")); });
 }
 
 // A number as C++ streams print it, which is how PyTorch's messages do: 1, 0.5, 1e-07.
@@ -236,9 +237,11 @@ void register_factories(Registry& r) {
         return TensorMeta{size, dtype.value_or(default_dtype())};
       })
       .samples({{"1.0, 2.0, [2, 3]"}});
-  random_op(r, "normal(mean: Tensor, std: Tensor, *, generator: Generator? = None) -> Tensor",
-            "Normally distributed numbers, each with a mean and a deviation of its own.",
-            Family::kOpaque)
+  drawing_op(r, "normal(mean: Tensor, std: Tensor, *, generator: Generator? = None) -> Tensor",
+             "Normally distributed numbers, each with a mean and a deviation of its own.",
+             Family::kOpaque)
+      .grad("mean", "", [](Gradient& g) { return g.zeros(g.meta("mean")); })
+      .grad("std", "", [](Gradient& g) { return g.zeros(g.meta("std")); })
       .where(kFunctionOnly)
       .kernel([](const Tensor& mean, const Tensor& deviation, const IValue& generator) {
         const bool one_mean = mean.is_wrapped_number(),
@@ -264,7 +267,7 @@ void register_factories(Registry& r) {
 template <class F, class... A>
 OpDef& in_place(Registry& r, std::string_view schema, std::string doc,
                 void (F::*)(const Tensor&, A...) const) {
-  return random_op(r, schema, std::move(doc), Family::kOpaque)
+  return without_slope(drawing_op(r, schema, std::move(doc), Family::kOpaque))
       .where(kMethodOnly)
       .mutates(0)
       .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
@@ -308,6 +311,7 @@ void register_in_place(Registry& r) {
            "bernoulli_.Tensor(input: Tensor, p: Tensor, *, generator: Generator? = None) -> Tensor",
            "Sets each element to 1 with the chance in p, else to 0.",
            [](const Tensor& x, const Tensor& p, const IValue& g) { bernoulli(x, p, g); })
+      .grad("p", "", [](Gradient& g) { return g.zeros(g.meta("p")); })
       .samples({{"t(2, 3), torch.tensor(0.3)"}});
   in_place(
       r,
@@ -403,8 +407,8 @@ Tensor multinomial(const Tensor& given, int64_t draws, bool replacement, const I
 }
 
 void register_from_probabilities(Registry& r) {
-  random_op(r, "bernoulli(input: Tensor, *, generator: Generator? = None) -> Tensor",
-            "1 with the chance in each element of input, else 0.", Family::kOpaque)
+  without_slope(drawing_op(r, "bernoulli(input: Tensor, *, generator: Generator? = None) -> Tensor",
+                           "1 with the chance in each element of input, else 0.", Family::kOpaque))
       .kernel([](const Tensor& p, const IValue& g) {
         Tensor out = Tensor::empty(p.sizes(), p.dtype());
         bernoulli(out, p, g);
@@ -414,8 +418,10 @@ void register_from_probabilities(Registry& r) {
         return TensorMeta{x.sizes, x.dtype};
       })
       .samples({{"unit(2, 3).abs()"}});
-  random_op(r, "bernoulli.p(input: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
-            "1 with chance p, else 0, in the shape of input.", Family::kOpaque)
+  without_slope(
+      drawing_op(r,
+                 "bernoulli.p(input: Tensor, p: float, *, generator: Generator? = None) -> Tensor",
+                 "1 with chance p, else 0, in the shape of input.", Family::kOpaque))
       .kernel([](const Tensor& x, double p, const IValue& g) {
         Tensor out = Tensor::empty(x.sizes(), x.dtype());
         bernoulli(out, p, g);

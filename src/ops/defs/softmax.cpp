@@ -1,12 +1,12 @@
 // Probabilities and running sums along a dim: softmax, log_softmax, logsumexp, cumsum, cumprod,
 // cummax, cummin.
+#include "ops/gradient.h"
 #include "ops/kernels/rows.h"
 #include "ops/scalar_math.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 Cost exp_cost(const OpDef&, std::span<const IValue> args) {
@@ -16,11 +16,7 @@ Cost exp_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema)
-      .family(Family::kReduce)
-      .cost(exp_cost)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).family(Family::kReduce).cost(exp_cost).no_vmap(kVmapLater);
 }
 
 TensorMeta softmax_meta(const char* kernel, const TensorMeta& x, int64_t dim,
@@ -30,6 +26,49 @@ TensorMeta softmax_meta(const char* kernel, const TensorMeta& x, int64_t dim,
   PRONG_CHECK(is_floating(result), kNotImplemented, '"', kernel, "\" not implemented for '",
               scalar_type_name(result), "'");
   return {x.sizes, result};
+}
+
+Expr sum_along(const Expr& x, int64_t dim) { return op<"sum">(x, Dims{dim}, true); }
+
+void register_softmax_slopes(Registry& r) {
+  const auto backward = [&](const char* schema, const char* doc) -> OpDef& {
+    return add_op(r, schema)
+        .doc(doc)
+        .where({.function = false, .method = false})
+        .shape([](const TensorMeta&, const TensorMeta& y, int64_t) {
+          return TensorMeta{y.sizes, y.dtype};
+        })
+        .samples({{"t(3, 4), t(3, 4), 1"},
+                  {"t(2, 3, 4), t(2, 3, 4), dim=1"},
+                  {"t(), t(), 0"},
+                  {"t(0, 4), t(0, 4), 1"}});
+  };
+  backward("softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Tensor",
+           "What softmax sends back: (grad - sum(grad * output)) * output.")
+      .kernel([](const Tensor& g, const Tensor& y, int64_t dim) {
+        return softmax_slope_along(g, y, wrap_dim(dim, y.rank()), false);
+      })
+      .grad("grad", "output",
+            [](Gradient& g) {
+              return op<"softmax_backward">(g.out(), g["output"], g.integer("dim"));
+            })
+      .grad("output", "grad, output", [](Gradient& g) {
+        const Expr gg = g.out(), dy = g["grad"], y = g["output"];
+        const int64_t dim = g.integer("dim");
+        return gg * (dy - sum_along(dy * y, dim)) - dy * sum_along(gg * y, dim);
+      });
+  backward("log_softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Tensor",
+           "What log_softmax sends back: grad - exp(output) * sum(grad).")
+      .kernel([](const Tensor& g, const Tensor& y, int64_t dim) {
+        return softmax_slope_along(g, y, wrap_dim(dim, y.rank()), true);
+      })
+      .grad("grad", "output",
+            [](Gradient& g) {
+              return g.out() - sum_along(g.out() * op<"exp">(g["output"]), g.integer("dim"));
+            })
+      .grad("output", "grad, output", [](Gradient& g) {
+        return -g.out() * op<"exp">(g["output"]) * sum_along(g["grad"], g.integer("dim"));
+      });
 }
 
 void register_softmax_pair(Registry& r) {
@@ -42,6 +81,10 @@ void register_softmax_pair(Registry& r) {
         softmax_meta("softmax_lastdim_kernel_impl", x.meta(), dim, dtype);
         return softmax_along(dtype ? x.to(*dtype) : x, wrap_dim(dim, x.rank()), false);
       })
+      .grad("input", "result",
+            [](Gradient& g) {
+              return op<"softmax_backward">(g.out(), g["result"], g.integer("dim"));
+            })
       .samples({{"t(3, 4), 1"},
                 {"t(3, 4), 0"},
                 {"t(2, 3, 4), dim=1"},
@@ -60,6 +103,10 @@ void register_softmax_pair(Registry& r) {
         softmax_meta("log_softmax_lastdim_kernel_impl", x.meta(), dim, dtype);
         return softmax_along(dtype ? x.to(*dtype) : x, wrap_dim(dim, x.rank()), true);
       })
+      .grad("input", "result",
+            [](Gradient& g) {
+              return op<"log_softmax_backward">(g.out(), g["result"], g.integer("dim"));
+            })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(2, 3, 4), dim=1"}, {"t(), 0"}})
       .reference(
           "(lambda d: d - np.log(np.sum(np.exp(d), axis=dim, keepdims=True)))(input - "
@@ -83,11 +130,23 @@ void register_softmax_pair(Registry& r) {
             call_tensor("sum", call_tensor("exp", call_tensor("sub", x, shift)), dim, keepdim);
         return call_tensor("add", call_tensor("log", sum), call_tensor("reshape", shift, sizes));
       })
+      .grad("input", "input, result",
+            [](Gradient& g) {
+              const Expr x = g["input"];
+              const auto whole = [&](const Expr& y) {
+                return unreduced(y, g.value("dim"), g.flag("keepdim"), x.sizes());
+              };
+              return whole(g.out()) * op<"exp">(x - whole(g["result"]));
+            })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), (0, 1)"}, {"t(3, 4), 0, True"}})
       .reference("np.log(np.sum(np.exp(input), axis=tuple(dim), keepdims=keepdim))");
 }
 
 // ── running sums ──
+
+Expr sum_from_end(const Expr& x, int64_t dim) {
+  return op<"flip">(op<"cumsum">(op<"flip">(x, Dims{dim}), dim), Dims{dim});
+}
 
 // out[i] = in[0] + ... + in[i], in a wider type for floats, as PyTorch does.
 template <class T, class Wide, class F>
@@ -170,7 +229,89 @@ std::tuple<Tensor, Tensor> running_extreme(const Tensor& x, int64_t dim, bool is
   return {values.to(x.dtype()), places};
 }
 
+// Of products: with P the product of all before i and R_i = g_i + x_{i+1} R_{i+1}, P R_i: right for
+// zeros too, in two walks.
+template <class T>
+void product_slopes(const ReduceView& grad, const ReduceView& x, T* out) {
+  const T *g = static_cast<const T*>(grad.data.raw()), *in = static_cast<const T*>(x.data.raw());
+  const int64_t n = x.length, inner = x.inner;
+  parallel_for(0, x.outer * inner, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   const int64_t at = k / inner * n * inner + k % inner;
+                   T rest{};
+                   for (int64_t i = n - 1; i >= 0; --i) {
+                     rest = g[at + i * inner] + (i + 1 < n ? in[at + (i + 1) * inner] * rest : T());
+                     out[at + i * inner] = rest;
+                   }
+                   T before = 1;
+                   for (int64_t i = 0; i < n; ++i) {
+                     out[at + i * inner] *= before;
+                     before *= in[at + i * inner];
+                   }
+                 }
+               });
+}
+
+// partial[.., i, k] = the product of x[0..k] without x[i], 0 where k < i: what out[k] changes by
+// when x[i] does.
+struct PartialProducts {
+  Expr is_own, factors, products, is_counted;
+
+  PartialProducts(const Expr& x, int64_t dim) {
+    const int64_t n = x.sizes()[static_cast<size_t>(dim)];
+    const Expr places = op<"arange">(Expr(x.builder(), IValue(n)));
+    const Expr rows = op<"view">(places, Dims{n, 1}), columns = op<"view">(places, Dims{1, n});
+    const Expr last = op<"unsqueeze">(op<"transpose">(x, dim, int64_t{-1}), int64_t{-2});
+    is_own = op<"eq">(rows, columns);
+    factors = op<"where">(is_own, 1.0, last);
+    products = op<"cumprod">(factors, int64_t{-1});
+    is_counted = op<"le">(rows, columns);
+  }
+};
+
+void register_product_slope(Registry& r) {
+  add_op(r, "cumprod_backward(grad: Tensor, input: Tensor, dim: int) -> Tensor")
+      .doc("What cumprod sends back.")
+      .where({.function = false, .method = false})
+      .shape([](const TensorMeta&, const TensorMeta& x, int64_t) {
+        return TensorMeta{x.sizes, x.dtype};
+      })
+      .kernel([](const Tensor& g, const Tensor& given, int64_t dim) {
+        PRONG_CHECK(is_floating(given.dtype()), kNotImplemented,
+                    "the gradient of cumprod is not implemented for ", given.dtype());
+        const DType compute = reduce_dtype(given.dtype());
+        const int64_t d = wrap_dim(dim, given.rank());
+        const ReduceView dy = view_along(g, d, compute), x = view_along(given, d, compute);
+        const Tensor out = Tensor::empty(given.sizes(), compute);
+        if (compute == DType::kFloat64)
+          product_slopes<double>(dy, x, out.data<double>());
+        else
+          product_slopes<float>(dy, x, out.data<float>());
+        return out.to(given.dtype());
+      })
+      .grad("grad, input", "grad, input",
+            [](Gradient& g) {
+              const Expr x = g["input"], dy = g["grad"], gg = g.out();
+              if (x.rank() == 0) return std::tuple(gg, g.zeros(x.meta()));
+              const int64_t dim = wrap_dim(g.integer("dim"), x.rank());
+              const PartialProducts p(x, dim);
+              const auto turned = [&](const Expr& e, int64_t at) {
+                return op<"unsqueeze">(op<"transpose">(e, dim, int64_t{-1}), at);
+              };
+              const auto back = [&](const Expr& e) { return op<"transpose">(e, dim, int64_t{-1}); };
+              const Expr each = op<"where">(p.is_counted, turned(gg, -1), 0.0);
+              const Expr to_grad = op<"sum">(each * p.products, Dims{-2});
+              const Expr through =
+                  op<"cumprod_backward">(each * turned(dy, -2), p.factors, int64_t{-1});
+              const Expr to_input = op<"sum">(op<"where">(p.is_own, 0.0, through), Dims{-2});
+              return std::tuple(back(to_grad), back(to_input));
+            })
+      .samples({{"t(3, 4), t(3, 4), 1"}, {"t(3, 4), t(3, 4), 0"}, {"t(), t(), 0"}});
+}
+
 void register_scans(Registry& r) {
+  register_product_slope(r);
   add_op(r, "cumsum(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
       .takes_complex()
       .doc("The sum of all elements up to each, along dim.")
@@ -182,6 +323,11 @@ void register_scans(Registry& r) {
         return scan_along(x, dim, scan_dtype(x.dtype(), dtype),
                           [](auto a, auto b) { return a + b; });
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              const Expr dy = g.out();
+              return dy.rank() == 0 ? dy : sum_from_end(dy, g.integer("dim"));
+            })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(), 0"}, {"t(0, 4), 1"}})
       .reference("np.cumsum(input, axis=dim) if input.ndim else input");
   add_op(r, "cumprod(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
@@ -195,6 +341,9 @@ void register_scans(Registry& r) {
         return scan_along(x, dim, scan_dtype(x.dtype(), dtype),
                           [](auto a, auto b) { return a * b; });
       })
+      .grad(
+          "input", "input",
+          [](Gradient& g) { return op<"cumprod_backward">(g.out(), g["input"], g.integer("dim")); })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}})
       .reference("np.cumprod(input, axis=dim)");
   add_op(r, "cummax(input: Tensor, dim: int) -> (Tensor values, Tensor indices)")
@@ -204,6 +353,11 @@ void register_scans(Registry& r) {
         return std::tuple(x, TensorMeta{x.sizes, DType::kInt64});
       })
       .kernel([](const Tensor& x, int64_t dim) { return running_extreme(x, dim, true); })
+      .grad("input", "result.1",
+            [](Gradient& g) {
+              return op<"scatter_add">(g.zeros(g.meta("input")), g.integer("dim"), g["result.1"],
+                                       g.out());
+            })
       .samples({{"t(3, 4), 1"}});
   add_op(r, "cummin(input: Tensor, dim: int) -> (Tensor values, Tensor indices)")
       .doc("The smallest element so far along dim, and where it last was.")
@@ -212,12 +366,18 @@ void register_scans(Registry& r) {
         return std::tuple(x, TensorMeta{x.sizes, DType::kInt64});
       })
       .kernel([](const Tensor& x, int64_t dim) { return running_extreme(x, dim, false); })
+      .grad("input", "result.1",
+            [](Gradient& g) {
+              return op<"scatter_add">(g.zeros(g.meta("input")), g.integer("dim"), g["result.1"],
+                                       g.out());
+            })
       .samples({{"t(3, 4), 1"}});
 }
 
 }  // namespace
 
 void register_softmax(Registry& r) {
+  register_softmax_slopes(r);
   register_softmax_pair(r);
   register_scans(r);
 }

@@ -113,6 +113,64 @@ void softmax(const ReduceView& v, T* out) {
   });
 }
 
+// (g - sum(g * y)) * y, or for the logarithm g - exp(y) * sum(g).
+template <class T, bool kIsLog>
+struct SoftmaxSlopeRows {
+  static PRONG_INLINE void run(const T* grad, const T* result, T* out, int64_t n, int64_t begin,
+                               int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T *g = grad + r * n, *y = result + r * n;
+      T* dx = out + r * n;
+      if constexpr (kIsLog) {
+        const T sum = fold_row(SumFold<T>{}, g, n);
+        for (int64_t i = 0; i < n; ++i) dx[i] = g[i] - math::exp(y[i]) * sum;
+      } else {
+        for (int64_t i = 0; i < n; ++i) dx[i] = g[i] * y[i];
+        const T sum = fold_row(SumFold<T>{}, dx, n);
+        for (int64_t i = 0; i < n; ++i) dx[i] = (g[i] - sum) * y[i];
+      }
+    }
+  }
+};
+
+template <class T, bool kIsLog>
+struct SoftmaxSlopeColumns {
+  static PRONG_INLINE void run(const T* g, const T* y, T* dx, int64_t n, int64_t stride,
+                               int64_t width) {
+    T sum[kStrip];
+    for (int64_t c = 0; c < width; ++c) sum[c] = 0;
+    for (int64_t at = 0; at < n * stride; at += stride)
+      for (int64_t c = 0; c < width; ++c) sum[c] += kIsLog ? g[at + c] : g[at + c] * y[at + c];
+    for (int64_t at = 0; at < n * stride; at += stride)
+      for (int64_t c = 0; c < width; ++c)
+        dx[at + c] =
+            kIsLog ? g[at + c] - math::exp(y[at + c]) * sum[c] : (g[at + c] - sum[c]) * y[at + c];
+  }
+};
+
+template <class T, bool kIsLog>
+void softmax_slope(const ReduceView& grad, const ReduceView& result, T* out) {
+  const T *g = static_cast<const T*>(grad.data.raw()),
+          *y = static_cast<const T*>(result.data.raw());
+  const int64_t n = grad.length, inner = grad.inner;
+  if (inner == 1) {
+    parallel_for(
+        0, grad.outer, std::max<int64_t>(1, kWork / std::max<int64_t>(1, n)),
+        [&](int64_t b, int64_t e) { run_simd<SoftmaxSlopeRows<T, kIsLog>>(g, y, out, n, b, e); });
+    return;
+  }
+  const int64_t strips = (inner + kStrip - 1) / kStrip;
+  const int64_t work = std::max<int64_t>(1, n * std::min(inner, kStrip));
+  parallel_for(0, grad.outer * strips, std::max<int64_t>(1, kWork / work),
+               [&](int64_t b, int64_t e) {
+                 for (int64_t s = b; s < e; ++s) {
+                   const int64_t column = s % strips * kStrip, at = s / strips * n * inner + column;
+                   run_simd<SoftmaxSlopeColumns<T, kIsLog>>(g + at, y + at, out + at, n, inner,
+                                                            std::min(kStrip, inner - column));
+                 }
+               });
+}
+
 // Where `value` (perhaps a NaN) first is in x.
 template <class T>
 PRONG_INLINE int64_t find_first(const T* x, int64_t n, T value) {
@@ -206,6 +264,21 @@ Tensor softmax_along(const Tensor& x, int64_t dim, bool is_log) {
            : softmax<float, false>(v, out.data<float>());
   }
   return out.to(x.dtype());
+}
+
+Tensor softmax_slope_along(const Tensor& grad, const Tensor& result, int64_t dim, bool is_log) {
+  const DType compute = reduce_dtype(result.dtype());
+  const ReduceView g = view_along(grad, dim, compute), y = view_along(result, dim, compute);
+  const Tensor out = Tensor::empty(result.sizes(), compute);
+  if (result.numel() == 0) return out.to(result.dtype());
+  if (compute == DType::kFloat64) {
+    is_log ? softmax_slope<double, true>(g, y, out.data<double>())
+           : softmax_slope<double, false>(g, y, out.data<double>());
+  } else {
+    is_log ? softmax_slope<float, true>(g, y, out.data<float>())
+           : softmax_slope<float, false>(g, y, out.data<float>());
+  }
+  return out.to(result.dtype());
 }
 
 std::tuple<Tensor, Tensor> extreme_along(const ReduceView& v, DimsView sizes, DType dtype,

@@ -14,6 +14,8 @@ ReduceView view_along(const Tensor& x, int64_t dim, DType dtype);
 
 // softmax, or its logarithm, along dim; computed in float for 16-bit dtypes.
 Tensor softmax_along(const Tensor& x, int64_t dim, bool is_log);
+// What it sends back, from its result.
+Tensor softmax_slope_along(const Tensor& grad, const Tensor& result, int64_t dim, bool is_log);
 
 // The largest (or smallest) along dim and where it first is; a NaN wins. Both have the sizes of x
 // without dim.

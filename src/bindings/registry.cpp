@@ -8,6 +8,7 @@
 #include "bindings/op_match.h"
 #include "bindings/tensor_type.h"
 #include "ops/mutation.h"
+#include "ops/gradient.h"
 
 namespace nb = nanobind;
 
@@ -97,6 +98,11 @@ nb::dict describe(const OpDef& op) {
   d["random"] = op.is_random();
   d["dynamic_shape"] = op.dynamic_shape_reason();
   d["has_grad"] = op.gradient() != nullptr;
+  nb::list differentiated;  // the arguments that gradients flow to
+  for (size_t i = 0; op.gradient() && i < op.schema().arguments.size(); ++i)
+    if (op.gradient()->rule_of_argument[i] >= 0)
+      differentiated.append(op.schema().arguments[i].name);
+  d["grad_arguments"] = differentiated;
   d["composite"] = op.is_composite();
   d["no_grad"] = op.no_grad_reason();
   d["no_vmap"] = op.no_vmap_reason();

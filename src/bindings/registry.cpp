@@ -7,8 +7,8 @@
 #include "bindings/module.h"
 #include "bindings/op_match.h"
 #include "bindings/tensor_type.h"
-#include "ops/mutation.h"
 #include "ops/gradient.h"
+#include "ops/mutation.h"
 
 namespace nb = nanobind;
 

@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 torch = pytest.importorskip("torch")
+import prong  # noqa: E402
 from prong.optim import lr_scheduler as ours_module  # noqa: E402
 
 theirs_module = torch.optim.lr_scheduler
@@ -57,9 +58,10 @@ SCHEDULES = {
 }
 
 
-def optimizer(kind="SGD"):
-    groups = [{"params": [torch.zeros(2)], "lr": 0.1}, {"params": [torch.zeros(3)], "lr": 0.5}]
-    return getattr(torch.optim, kind)(groups, **({"momentum": 0.9} if kind == "SGD" else {}))
+def optimizer(module, kind="SGD"):
+    m = prong if module is ours_module else torch
+    groups = [{"params": [m.zeros(2)], "lr": 0.1}, {"params": [m.zeros(3)], "lr": 0.5}]
+    return getattr(m.optim, kind)(groups, **({"momentum": 0.9} if kind == "SGD" else {}))
 
 
 def rates(o):
@@ -75,7 +77,7 @@ def plain(state):
 
 
 def run(module, name, kind, steps=20):
-    o = optimizer(kind)
+    o = optimizer(module, kind)
     scheduler = SCHEDULES[name](module, o)
     seen = [rates(o)]
     for _ in range(steps):
@@ -111,12 +113,12 @@ def test_state_goes_both_ways(name):
     a, b = plain(ours.state_dict()), plain(theirs.state_dict())
     assert set(a) == set(b)
     assert all(_near(a[k], b[k]) for k in a if k != "_schedulers")
-    fresh = SCHEDULES[name](ours_module, optimizer())
+    fresh = SCHEDULES[name](ours_module, optimizer(ours_module))
     fresh.load_state_dict(theirs.state_dict())
     for key, value in ours.state_dict().items():
         if key not in ("_schedulers", "_scale_fn_ref", "_scale_fn_custom", "lr_lambdas"):
             assert _near(vars(fresh)[key], value), key
-    SCHEDULES[name](theirs_module, optimizer()).load_state_dict(ours.state_dict())
+    SCHEDULES[name](theirs_module, optimizer(theirs_module)).load_state_dict(ours.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_state_goes_both_ways(name):
 def test_plateau(options):
     seen = []
     for module in (ours_module, theirs_module):
-        o = optimizer()
+        o = optimizer(module)
         scheduler = module.ReduceLROnPlateau(o, **options)
         for figure in [3.0, 2.0, 2.0, 2.1, 1.0, 1.0, 1.0, 1.0, 0.99, 1.5, 1.5, 1.5]:
             scheduler.step(figure)
@@ -145,7 +147,7 @@ def test_plateau(options):
 def test_a_step_to_an_epoch_takes_the_closed_form(name):
     got = []
     for module in (ours_module, theirs_module):
-        o = optimizer()
+        o = optimizer(module)
         scheduler = SCHEDULES[name](module, o)
         o.step()
         with pytest.warns(UserWarning):
@@ -155,10 +157,10 @@ def test_a_step_to_an_epoch_takes_the_closed_form(name):
 
 
 def test_a_scheduler_ahead_of_its_optimizer_warns():
-    scheduler = ours_module.StepLR(optimizer(), 2)
+    scheduler = ours_module.StepLR(optimizer(ours_module), 2)
     with pytest.warns(UserWarning, match="before `optimizer.step"):
         scheduler.step()
-    o = optimizer()
+    o = optimizer(ours_module)
     scheduler = ours_module.StepLR(o, 2)
     o.step()
     with warnings.catch_warnings():
@@ -184,6 +186,6 @@ def test_a_scheduler_ahead_of_its_optimizer_warns():
 )
 def test_faults(wrong):
     with pytest.raises(Exception) as theirs:
-        wrong(theirs_module, optimizer())
+        wrong(theirs_module, optimizer(theirs_module))
     with pytest.raises(theirs.type):
-        wrong(ours_module, optimizer())
+        wrong(ours_module, optimizer(ours_module))

@@ -100,12 +100,15 @@ _watch_process()
 from prong import compositions as _compositions  # noqa: E402
 
 globals().update({n: f for n, f in _compositions.FUNCTIONS.items() if n not in _core.functions})
+globals().update(_compositions.REPLACED)
+_OWN_NAMES |= frozenset(_compositions.REPLACED)
 _install_methods(_compositions.METHODS)
 
 # Functions of nn.functional that are the package's too.
 _OF_NN = frozenset(
     {
         "adaptive_avg_pool1d",
+        "adaptive_max_pool1d",
         "alpha_dropout",
         "avg_pool1d",
         "channel_shuffle",

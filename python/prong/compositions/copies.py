@@ -1,9 +1,13 @@
 """Views as copies, old names, and answers about tensors as functions of torch."""
 
+import builtins
+
 import prong
 from prong import Tensor
 
 from .registering import FUNCTIONS, METHODS, composition
+
+_range = builtins.range  # torch has a range of its own
 
 
 def _copy_of_view(name: str, view):
@@ -87,7 +91,7 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The norm over every dim but one."""
     if dim == -1:
         return v.norm(pow)
-    return prong.linalg.vector_norm(v, pow, [d for d in range(v.dim()) if d != dim], keepdim=True)
+    return prong.linalg.vector_norm(v, pow, [d for d in _range(v.dim()) if d != dim], keepdim=True)
 
 
 @composition(takes_out=False)
@@ -142,3 +146,30 @@ _asks("is_inference", lambda input: input.is_inference())
 _asks("is_distributed", lambda input: False, is_method=True)
 _asks("is_same_size", lambda input, other: input.shape == other.shape)
 _asks("resolve_neg", lambda input: input)
+
+
+@composition(method=True)
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """nonzero with as many rows as asked for: cut off, or filled up."""
+    found = input.nonzero()[:size]
+    if found.shape[0] < size:
+        rest = found.new_full((size - found.shape[0], input.dim()), fill_value)
+        found = prong.cat([found, rest])
+    return found
+
+
+@composition(takes_out=False)
+def native_layer_norm(input: Tensor, normalized_shape, weight, bias, eps: float):
+    """layer_norm, with the mean and the inverse deviation that it used."""
+    dims = list(_range(-len(normalized_shape), 0))
+    mean = input.mean(dims, keepdim=True)
+    scale = (input.var(dims, correction=0, keepdim=True) + eps).rsqrt()
+    normal = prong.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
+    return normal, mean, scale
+
+
+@composition(takes_out=False)
+def empty_permuted(size, physical_layout, **options) -> Tensor:
+    """An uninitialised tensor whose dims lie in memory in the order given."""
+    inverse = sorted(_range(len(size)), key=lambda d: physical_layout[d])
+    return prong.empty([size[d] for d in physical_layout], **options).permute(inverse)

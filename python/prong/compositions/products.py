@@ -28,6 +28,10 @@ def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
         raise RuntimeError("both dimension lists should have same length")
     first, second = [d % a.dim() for d in first], [d % b.dim() for d in second]
     for i, j in zip(first, second, strict=True):
+        if a.shape[i] == 1 and b.shape[j] != 1:  # what broadcasts is summed first
+            b = b.sum(j, keepdim=True)
+        elif b.shape[j] == 1 and a.shape[i] != 1:
+            a = a.sum(i, keepdim=True)
         if a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
@@ -215,3 +219,33 @@ def lu(input: Tensor, pivot: bool = True, get_infos: bool = False):
     """The LU factors in one matrix and the row exchanges (linalg.lu_factor_ex)."""
     factors, pivots, info = _core.op_modules["linalg"]["lu_factor_ex"](input, pivot=pivot)
     return (factors, pivots, info) if get_infos else (factors, pivots)
+
+
+_einsum, _norm_op = _core.functions["einsum"], _core.functions["norm"]
+
+
+@composition(replaces=True, takes_out=False)
+def einsum(*args) -> Tensor:
+    """Sums of products in Einstein's notation: an equation, or operands and lists of numbers."""
+    if args and isinstance(args[0], str):
+        return _einsum(*args)
+    operands, subscripts = list(args[:-1:2]), list(args[1::2])
+    output = args[-1] if len(args) % 2 else None
+    if output is not None:
+        operands, subscripts = list(args[:-1:2]), list(args[1:-1:2])
+    text = ",".join(map(_letters, subscripts))
+    return _einsum(text if output is None else f"{text}->{_letters(output)}", *operands)
+
+
+def _letters(numbers) -> str:
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    return "".join("..." if n is ... else alphabet[n] for n in numbers)
+
+
+@composition(replaces=True, method=True)
+def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) -> Tensor:
+    """The p-norm over dim: of the elements, or 'nuc' for matrices."""
+    if p == "nuc":
+        dims = (-2, -1) if dim is None else dim
+        return prong.linalg.matrix_norm(input, "nuc", dims, keepdim, dtype=dtype)
+    return _norm_op(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype)

@@ -7,6 +7,7 @@ from prong import Tensor, _core
 
 FUNCTIONS: dict = {}  # prong.name
 METHODS: dict = {}  # Tensor.name
+REPLACED: dict = {}  # prong.name, more than the op of that name
 
 _clone = _core.functions["clone"]
 
@@ -20,7 +21,9 @@ def _store(result, out):
     return out
 
 
-def composition(*, function=True, method=False, inplace=False, takes_out=True, name=None):
+def composition(
+    *, function=True, method=False, inplace=False, takes_out=True, name=None, replaces=False
+):
     """Decorates a function over ops. In-place forms are methods that write the result into self."""
 
     def decorate(f):
@@ -39,7 +42,7 @@ def composition(*, function=True, method=False, inplace=False, takes_out=True, n
             if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters):
                 call.__signature__ = signature.replace(parameters=[*parameters, out_argument])
         if function:
-            FUNCTIONS[own] = made
+            (REPLACED if replaces else FUNCTIONS)[own] = made
         if method:
             METHODS[own] = f
         if inplace:

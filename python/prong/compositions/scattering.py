@@ -66,6 +66,11 @@ def index_reduce(
         )
     if index.dim() > 1:
         raise RuntimeError("index_reduce(): Index is supposed to be a vector")
+    if input.dim() == 0:
+        scalar = index_reduce(
+            input.reshape(1), 0, index, source.reshape(-1), reduce, include_self=include_self
+        )
+        return scalar.reshape([])
     sizes = [1] * input.dim()
     sizes[dim] = index.numel()
     places = index.to(prong.int64).reshape(sizes).expand(source.shape)

@@ -3,7 +3,7 @@
 import itertools
 
 import prong
-from prong import Size, Tensor
+from prong import Size, Tensor, _core
 
 from .registering import composition
 
@@ -194,3 +194,20 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """narrow, copied."""
     return input.narrow(dim, start, length).clone()
+
+
+def _raised(name: str):
+    op = _core.functions[name]
+
+    def atleast(*tensors):
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return op(tensors[0])
+        return tuple(op(t) for t in _listed(tensors))
+
+    atleast.__name__ = atleast.__qualname__ = name
+    atleast.__doc__ = "Tensors with dimensions of size 1 added in front."
+    return composition(replaces=True, takes_out=False)(atleast)
+
+
+atleast_1d = _raised("atleast_1d")
+atleast_2d = _raised("atleast_2d")

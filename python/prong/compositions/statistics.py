@@ -4,7 +4,7 @@ import collections
 import math
 
 import prong
-from prong import Tensor
+from prong import Tensor, _core
 
 from .registering import composition
 
@@ -111,16 +111,14 @@ def nanquantile(
         result = prong.lerp(result, second, weight)
     result = prong.where(count == 0, math.nan, result)
     if dim is None:
-        result = (
-            result.reshape(q.shape)
-            if not keepdim
-            else result.reshape([*q.shape, *[1] * input.dim()])
-        )
-        return result
+        sizes = [1] * input.dim() if keepdim else []
+        return result.reshape([*q.shape, *sizes])
     result = result.movedim(-1, 0)
-    if keepdim:
-        result = result.unsqueeze(dim if dim < 0 else dim + 1)
-    return result if q.dim() else result.squeeze(0)
+    if not q.dim():
+        result = result.squeeze(0)
+    if not keepdim:
+        return result
+    return result.unsqueeze(dim if dim < 0 else dim + q.dim())
 
 
 @composition(method=True)
@@ -187,6 +185,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx=None, dim: in
 def gradient(input: Tensor, *, spacing=1, dim=None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The slope along each dim, by differences of second order inside."""
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
+    spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     return tuple(_slope(input, s, d, edge_order) for s, d in zip(spacings, dims, strict=True))
 
@@ -283,3 +282,45 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         input = input.to(prong.get_default_dtype())
     steps = prong.arange(0, -p, -1, dtype=input.dtype) * 0.5
     return (input.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) * 0.25 * math.log(math.pi)
+
+
+_diff = _core.functions["diff"]
+
+
+@composition(replaces=True, method=True)
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """The differences of neighbours along ``dim``, n times over; more may stand at the ends."""
+    parts = [t for t in (prepend, input, append) if t is not None]
+    return _diff(prong.cat(parts, dim) if len(parts) > 1 else input, n, dim)
+
+
+def _with_mean(name: str):
+    op = _core.functions[name]
+
+    def spread(
+        input: Tensor,
+        dim=None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction=None,
+    ) -> tuple[Tensor, Tensor]:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if unbiased is not None:
+            correction = int(unbiased)
+        return op(input, dim, correction=correction, keepdim=keepdim)
+
+    spread.__name__ = spread.__qualname__ = name
+    spread.__doc__ = "The spread over ``dim``, and the mean."
+    return composition(replaces=True, takes_out=False)(spread)
+
+
+var_mean = _with_mean("var_mean")
+std_mean = _with_mean("std_mean")

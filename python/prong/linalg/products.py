@@ -103,6 +103,8 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     count = x.shape[-1] if N is None else N
     if N is not None and N <= 1:
         raise RuntimeError("linalg.vander: N must be greater than 1.")
+    if x.dim() == 0:
+        x = x.reshape(1)
     ones = prong.ones_like(x).unsqueeze(-1)
     powers = x.unsqueeze(-1).expand(*x.shape, count - 1).cumprod(-1)
     return prong.cat([ones.to(powers.dtype), powers], -1)

@@ -112,7 +112,7 @@ double gamma_fraction(double a, double x) {
 // p_0 = 1, p_1 = first, p_k = step(k, p_(k-1), p_(k-2)).
 template <class F>
 double recurrence(double n, double first, F step) {
-  if (n < 0 || std::isnan(n)) return 0;
+  if (n <= -1 || std::isnan(n)) return 0;
   const auto degree = static_cast<long>(n);
   if (degree == 0) return 1;
   double before = 1, last = first;

@@ -90,6 +90,8 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 
 def _alpha_beta(input: Tensor, product: Tensor, beta, alpha) -> Tensor:
+    if not (product.is_floating_point() or product.is_complex()):
+        alpha, beta = int(alpha), int(beta)
     scaled = product if alpha == 1 else product * alpha
     if beta == 0:
         return scaled
@@ -111,7 +113,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tenso
 @composition(method=True, inplace=True)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta=1, alpha=1) -> Tensor:
     """beta input + alpha times the sum of the products of two batches of matrices."""
-    return _alpha_beta(input, prong.bmm(batch1, batch2).sum(0), beta, alpha)
+    return _alpha_beta(input, prong.bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
 
 
 @composition(function=False, inplace=True, name="addmm")
@@ -191,7 +193,7 @@ def _norm(difference: Tensor, p: float) -> Tensor:
     if p == 1:
         return difference.abs().sum(-1)
     if p == 0:
-        return (difference != 0).to(difference.dtype).sum(-1)
+        return ((difference != 0).to(difference.dtype) + difference * 0).sum(-1)
     if p == math.inf:
         return difference.abs().amax(-1)
     return (difference.abs() ** p).sum(-1) ** (1 / p)

@@ -194,10 +194,8 @@ def istft(
     norm = "ortho" if normalized else None
     if return_complex:
         frames = prong.fft.ifft(x, dim=-1, norm=norm)
-    elif onesided:
-        frames = prong.fft.irfft(x, n=n_fft, dim=-1, norm=norm)
-    else:
-        frames = prong.fft.ifft(x, dim=-1, norm=norm).real
+    else:  # the other half is its mirror image
+        frames = prong.fft.irfft(x[..., : n_fft // 2 + 1], n=n_fft, dim=-1, norm=norm)
     count = frames.shape[1]
     total = n_fft + hop_length * (count - 1)
     places = prong.arange(n_fft) + prong.arange(count)[:, None] * hop_length

@@ -87,6 +87,8 @@ def nanquantile(
 ) -> Tensor:
     """The quantile of what is not NaN."""
     q = q if isinstance(q, Tensor) else prong.tensor(q, dtype=input.dtype)
+    if input.dim() == 0:
+        return nanquantile(input.reshape(1), q, 0, interpolation=interpolation)
     x = input.flatten() if dim is None else input.movedim(dim, -1)
     ordered = x.sort(-1).values  # NaN come last
     count = x.isnan().logical_not().sum(-1, keepdim=True)
@@ -296,6 +298,8 @@ def diff(
     append: Tensor | None = None,
 ) -> Tensor:
     """The differences of neighbours along ``dim``, n times over; more may stand at the ends."""
+    if n == 0:
+        return input.clone()
     parts = [t for t in (prepend, input, append) if t is not None]
     return _diff(prong.cat(parts, dim) if len(parts) > 1 else input, n, dim)
 

@@ -90,8 +90,9 @@ void register_logic(Registry& r) {
   logical(r, "logical_or", "True where one is not 0.", [](auto x, auto y) {
     return truth((x != 0) | (y != 0));
   }).complex([](auto x, auto y) { return x != decltype(x)(0) || y != decltype(x)(0); });
-  logical(r, "logical_xor", "True where just one is not 0.",
-          [](auto x, auto y) { return truth((x != 0) ^ (y != 0)); });
+  logical(r, "logical_xor", "True where just one is not 0.", [](auto x, auto y) {
+    return truth((x != 0) ^ (y != 0));
+  }).complex([](auto x, auto y) { return (x != decltype(x)(0)) != (y != decltype(y)(0)); });
   add_op(r, "logical_not(input: Tensor) -> Tensor")
       .doc("True where input is 0.")
       .pointwise<AllTypes>([](auto x) { return x == 0; })

@@ -258,6 +258,7 @@ void register_equality(Registry& r) {
   add_op(r,
          "isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, "
          "equal_nan: bool = False) -> Tensor")
+      .takes_complex()
       .doc("True where |input - other| <= atol + rtol * |other|.")
       .shape([](const TensorMeta& x, const TensorMeta& y, double, double, bool) {
         return TensorMeta{broadcast_shapes(x.sizes, y.sizes), DType::kBool};

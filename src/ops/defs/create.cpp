@@ -7,6 +7,7 @@
 #include "ops/kernels/geometry.h"
 #include "ops/like.h"
 #include "ops/op_def.h"
+#include "tensor/convert.h"
 
 namespace prong {
 
@@ -244,8 +245,11 @@ Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dty
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = std::conditional_t<std::is_same_v<T, float>, float, double>;
-    generate<T>(
-        out, spaced<C>(static_cast<C>(start.as_double()), static_cast<C>(end.as_double()), steps));
+    const auto end_point = [](const Number& x) {  // whole in an integer type
+      return std::is_integral_v<T> ? static_cast<C>(convert<T>(x.as_double()))
+                                   : static_cast<C>(x.as_double());
+    };
+    generate<T>(out, spaced<C>(end_point(start), end_point(end), steps));
   });
   return out;
 }

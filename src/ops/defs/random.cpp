@@ -292,6 +292,7 @@ void register_in_place(Registry& r) {
       "None) -> Tensor",
       "Sets the elements to numbers evenly spread over [from, to).",
       [](const Tensor& x, double from, double to, const IValue& g) { uniform(x, from, to, g); })
+      .takes_complex()
       .samples({{"t(2, 3)"}, {"strided(4, 6), -1, 2"}});
   in_place(r,
            "normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator? = "
@@ -300,6 +301,7 @@ void register_in_place(Registry& r) {
            [](const Tensor& x, double mean, double deviation, const IValue& g) {
              normal(x, mean, deviation, g);
            })
+      .takes_complex()
       .samples({{"t(2, 3)"}, {"t(30), 1, 2"}});
   in_place(
       r,

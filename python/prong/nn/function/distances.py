@@ -14,6 +14,10 @@ def normalize(
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between x1 and x2 along ``dim``."""
+    if x1.dim() != x2.dim() and dim >= 0:
+        x1, x2 = prong.broadcast_tensors(x1, x2)  # then dim counts the dims of both
+    elif x1.dim() != x2.dim() or x1.shape[dim] != x2.shape[dim]:
+        x1, x2 = prong.broadcast_tensors(x1, x2)
     n1 = x1.norm(2.0, dim, keepdim=True).clamp_min(eps)
     n2 = x2.norm(2.0, dim, keepdim=True).clamp_min(eps)
     return ((x1 / n1) * (x2 / n2)).sum(dim)

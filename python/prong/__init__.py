@@ -151,6 +151,7 @@ _SUBMODULES = frozenset(
         "random",
         "return_types",
         "serialization",
+        "signal",
         "special",
         "testing",
         "types",

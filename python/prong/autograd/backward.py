@@ -122,6 +122,10 @@ class RemovableHandle:
 def _backward_of(
     self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None
 ) -> None:
+    if gradient is None and inputs is None:  # the common call, without detours
+        keep = create_graph if retain_graph is None else retain_graph
+        _core._run_backward((self,), (None,), keep, create_graph, (), False, True)
+        return
     if gradient is not None and not isinstance(gradient, (Tensor, Sequence)):
         raise TypeError(
             f"gradients can be either Tensors or None, but got {type(gradient).__name__}"

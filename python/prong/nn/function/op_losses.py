@@ -10,13 +10,12 @@ from .losses import reduction_of
 
 
 def _warn_of_sizes(input: Tensor, target: Tensor) -> None:
-    if input.size() != target.size():
-        warnings.warn(
-            f"Using a target size ({target.size()}) that is different to the input size "
-            f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=3,
-        )
+    warnings.warn(
+        f"Using a target size ({target.size()}) that is different to the input size "
+        f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.",
+        stacklevel=3,
+    )
 
 
 def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
@@ -42,7 +41,8 @@ def mse_loss(
 ) -> Tensor:
     """Mean squared error, weighted by element if ``weight`` is given."""
     if not is_scripting():
-        _warn_of_sizes(input, target)
+        if input.shape != target.shape:
+            _warn_of_sizes(input, target)
     reduction = reduction_of(size_average, reduce, reduction)
     if weight is None:
         return ops.mse_loss(input, target, reduction)
@@ -59,7 +59,8 @@ def l1_loss(
 ) -> Tensor:
     """Mean absolute error, weighted by element if ``weight`` is given."""
     if not is_scripting():
-        _warn_of_sizes(input, target)
+        if input.shape != target.shape:
+            _warn_of_sizes(input, target)
     reduction = reduction_of(size_average, reduce, reduction)
     if weight is None:
         return ops.l1_loss(input, target, reduction)
@@ -76,7 +77,8 @@ def smooth_l1_loss(
 ) -> Tensor:
     """0.5 d^2 / beta where |d| < beta, |d| - 0.5 beta elsewhere."""
     if not is_scripting():
-        _warn_of_sizes(input, target)
+        if input.shape != target.shape:
+            _warn_of_sizes(input, target)
     return ops.smooth_l1_loss(input, target, reduction_of(size_average, reduce, reduction), beta)
 
 
@@ -89,7 +91,8 @@ def huber_loss(
 ) -> Tensor:
     """0.5 d^2 where |d| < delta, delta (|d| - 0.5 delta) elsewhere."""
     if not is_scripting():
-        _warn_of_sizes(input, target)
+        if input.shape != target.shape:
+            _warn_of_sizes(input, target)
     if weight is None:
         return ops.huber_loss(input, target, reduction, delta)
     return _weighted(ops.huber_loss(input, target, "none", delta), weight, reduction)

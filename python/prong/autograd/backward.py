@@ -37,7 +37,11 @@ def backward(
     a freed graph, or a saved tensor that was written in place since.
     """
     if grad_variables is not None:
-        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
@@ -82,6 +86,7 @@ def grad(
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True).",
             FutureWarning,
+            stacklevel=2,
         )
     roots, ends = _as_tuple(outputs), _as_tuple(inputs)
     keep = create_graph if retain_graph is None else retain_graph

@@ -90,7 +90,7 @@ def main():
         variants = {
             name: step(m, sizes, make) for name, m in (("PyTorch", torch), ("Prong", prong))
         }
-        report(title, interleave(variants), "PyTorch")
+        report(title, interleave(variants, repeats=7, sample_s=0.02), "PyTorch")
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ void register_gates(Registry& r) {
           "input times the normal distribution's probability of being below it; approximate='tanh' "
           "for the older form.")
       .pointwise<Floats>(
-          [](auto x) { return x * lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752)); },
+          [](auto x) __attribute__((always_inline)) { return x * lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752)); },
           {.error_name = "GeluKernelImpl",
            .choose =
                [](std::span<const IValue> args, DType) {

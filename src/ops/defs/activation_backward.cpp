@@ -9,6 +9,8 @@ namespace {
 
 using namespace math;
 
+// Bodies with two exponentials in them are always_inline: the compiler would call them otherwise,
+// an element at a time.
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 OpDef& backward_op(Registry& r, std::string_view schema) {
@@ -153,7 +155,7 @@ void register_gate_slopes(Registry& r) {
       });
   backward_op(r, "mish_backward(grad: Tensor, input: Tensor) -> Tensor")
       .doc("grad times the slope of mish.")
-      .pointwise<Floats>([](auto g, auto x) {
+      .pointwise<Floats>([](auto g, auto x) __attribute__((always_inline)) {
         const auto t = tanh(log1p_exp(x));
         return g * (t + x * sigmoid(x) * (1 - t * t));
       })
@@ -195,7 +197,7 @@ void register_gelu_slope(Registry& r) {
               "gelu_backward(grad: Tensor, input: Tensor, approximate: str = \"none\") -> Tensor")
       .doc("grad times the slope of gelu.")
       .pointwise<Floats>(
-          [](auto g, auto x) {
+          [](auto g, auto x) __attribute__((always_inline)) {
             const auto below = lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752));
             const auto density = lit(x, 0.39894228040143268) * exp(x * x * lit(x, -0.5));
             return g * (below + x * density);

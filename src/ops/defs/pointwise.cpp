@@ -405,9 +405,11 @@ Expr exponent_slope(Gradient& g) {
   if (x.value().is_number() && !x.value().is_complex()) {
     const double base = x.value().to_double();
     const Expr slope = g.out() * conj(y * std::log(base));
-    return base == 0 ? op<"where">(op<"ge">(e, 0), 0.0, slope) : slope;
+    const Expr sign = is_complex(e.dtype()) ? op<"real">(e) : e;
+    return base == 0 ? op<"where">(op<"ge">(sign, 0), 0.0, slope) : slope;
   }
-  const Expr is_flat = op<"logical_and">(op<"eq">(x, 0), op<"ge">(e, 0));
+  const Expr sign = is_complex(e.dtype()) ? op<"real">(e) : e;
+  const Expr is_flat = op<"logical_and">(op<"eq">(x, 0), op<"ge">(sign, 0));
   return op<"where">(is_flat, 0.0, g.out() * conj(y * op<"log">(x)));
 }
 

@@ -73,6 +73,11 @@ Ref<OpNode> OpNode::make(const OpDef& op, std::span<const IValue> args) {
       edge += kept.num_edges;
     }
     node->keep(kept, args[i], used >> i & 1, op.mutated_argument() == static_cast<int>(i));
+    // Where a view's source lay, whatever is written to it later.
+    if (kept.kind == Kept::Kind::kTensor && op.viewed_argument() == static_cast<int>(i)) {
+      const Tensor source = args[i].to_tensor();
+      kept.plain = IValue::tuple({IValue(DimsView(source.strides())), IValue(source.offset())});
+    }
   }
   node->set_sequence(node->next());
   if (is_anomaly_enabled()) node->set_where(anomaly_where.load()());
@@ -97,8 +102,10 @@ void OpNode::keep(Kept& kept, const IValue& arg, bool is_used, bool is_written) 
       kept.list.emplace_back(SavedTensor(), item);
     else if (is_used)
       kept.list.emplace_back(SavedTensor(item.to_tensor(), nullptr), IValue());
-    else
+    else if (requires_grad(item.tensor_impl()))
       kept.list.emplace_back();
+    else
+      kept.list.emplace_back(SavedTensor(), IValue(meta_from(item)));  // no edge knows its shape
   }
 }
 
@@ -200,6 +207,12 @@ class OpGradient final : public Gradient {
     if (kept.num_edges == 1 && node_.edges_[kept.first_edge].node) return meta_at(kept.first_edge);
     return meta_from(node_.kept_value(kept));
   }
+  Layout layout(std::string_view argument) override {
+    const OpNode::Kept& kept = kept_of(argument);
+    PRONG_ASSERT(kept.plain.is_tuple(), "the gradient rule of ", node_.op_->name(),
+                 " asks for the layout of an argument that it does not use, or does not view");
+    return {meta(argument).sizes, kept.plain.items()[0].to_dims(), kept.plain.items()[1].to_int()};
+  }
   bool needs(std::string_view argument) override {
     const OpNode::Kept& kept = kept_of(argument);
     for (uint32_t k = 0; k < kept.num_edges; ++k)
@@ -211,7 +224,11 @@ class OpGradient final : public Gradient {
     return i < kept.num_edges && node_.edges_[kept.first_edge + i].node;
   }
   TensorMeta meta(std::string_view argument, size_t i) override {
-    return meta_at(kept_of(argument).first_edge + static_cast<uint32_t>(i));
+    const OpNode::Kept& kept = kept_of(argument);
+    const auto edge = kept.first_edge + static_cast<uint32_t>(i);
+    if (node_.edges_[edge].node) return meta_at(edge);
+    return kept.list[i].first.defined() ? kept.list[i].first.get(node_).meta()
+                                        : kept.list[i].second.meta();
   }
   size_t length(std::string_view argument) override { return kept_of(argument).num_edges; }
 

@@ -71,4 +71,15 @@ Expr unreduced(const Expr& x, const IValue& dim, bool keepdim, const Dims& sizes
   return op<"expand">(op<"view">(op<"contiguous">(x), kept), sizes);
 }
 
+Expr picked_gradient(Gradient& g, int64_t dim, bool keepdim) {
+  const TensorMeta x = g.meta("input");
+  if (x.rank() == 0) return g.out();
+  Expr dy = g.out(), places = g["result.1"];
+  if (!keepdim) {
+    dy = op<"unsqueeze">(dy, dim);
+    places = op<"unsqueeze">(places, dim);
+  }
+  return op<"scatter">(g.zeros({x.sizes, dy.dtype()}), dim, places, dy);
+}
+
 }  // namespace prong

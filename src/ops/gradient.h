@@ -118,6 +118,12 @@ class Gradient {
   // they were kept.
   virtual TensorMeta meta(std::string_view argument) = 0;
   Dims sizes(std::string_view argument) { return meta(argument).sizes; }
+  // How the argument that the op views, and the rule uses, lies in memory; written since or not.
+  struct Layout {
+    Dims sizes, strides;
+    int64_t offset;
+  };
+  virtual Layout layout(std::string_view argument) = 0;
   // Whether anybody wants the gradient to this argument; rules for several arguments ask.
   virtual bool needs(std::string_view argument) = 0;
   // Item i of a list argument.
@@ -140,6 +146,9 @@ class Gradient {
 // Something reduced over `dim` (None: all; an int or a list) spread over the sizes that it had
 // before. A reduction over all dims without keepdim is zero-dim and broadcasts by itself.
 Expr unreduced(const Expr& x, const IValue& dim, bool keepdim, const Dims& sizes);
+
+// The gradient of elements picked along `dim`, whose places are result 1, back to where they were.
+Expr picked_gradient(Gradient& g, int64_t dim, bool keepdim);
 
 // One gradient rule: which arguments it serves, what it needs of the call.
 using GradFn = IValue (*)(Gradient& g);

@@ -38,11 +38,13 @@ namespace prong {
   _(rearrange)                   \
   _(reduce)                      \
   _(rnn)                         \
+  _(rnn_gradient)                \
   _(scatter)                     \
   _(softmax)                     \
   _(sort)                        \
   _(special)                     \
-  _(view)
+  _(view)                        \
+  _(view_gradient)
 
 #define PRONG_DECLARE(family) void register_##family(Registry& r);
 PRONG_FORALL_FAMILIES(PRONG_DECLARE)

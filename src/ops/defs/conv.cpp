@@ -1,12 +1,11 @@
 // Convolutions conv1d, conv2d, conv3d with int or named padding, and max/average pooling. Kernels:
 // kernels/convolution.h.
+#include "ops/gradient.h"
 #include "ops/kernels/convolution.h"
-#include "ops/op_def.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 // One value stands for all spatial dimensions.
@@ -96,6 +95,94 @@ SamePadding pad_evenly(const Tensor& x, const Dims& total) {
   return {odd ? call_tensor("pad", x, extra, "constant", 0.0) : x, half};
 }
 
+// ── gradients: each of the three maps is the gradient of the others ──
+
+std::string conv_name(int64_t spatial) { return cat("conv", spatial, "d"); }
+
+IValue convolved(Gradient& g, const Expr& x, const Expr& w) {
+  return g.builder()(conv_name(w.rank() - 2),
+                     {x.value(), w.value(), IValue(), g.value("stride"), g.value("padding"),
+                      g.value("dilation"), g.value("groups")});
+}
+Expr to_input(Gradient& g, const Expr& dy, const Expr& w, const Dims& sizes) {
+  return op<"conv_to_input">(dy, w, sizes, g.value("stride"), g.value("padding"),
+                             g.value("dilation"), g.value("groups"));
+}
+Expr to_weight(Gradient& g, const Expr& dy, const Expr& x, const Dims& sizes) {
+  return op<"conv_to_weight">(dy, x, sizes, g.value("stride"), g.value("padding"),
+                              g.value("dilation"), g.value("groups"));
+}
+
+// An unbatched call is one with a batch of one.
+template <int kSpatial>
+Expr grad_of_input(Gradient& g) {
+  Dims sizes = g.sizes("input");
+  if (static_cast<int>(sizes.size()) == kSpatial + 2)
+    return to_input(g, g.out(), g["weight"], sizes);
+  sizes.insert(0, 1);
+  const Expr dy = op<"unsqueeze">(g.out(), int64_t{0});
+  return op<"squeeze.dim">(to_input(g, dy, g["weight"], sizes), int64_t{0});
+}
+template <int kSpatial>
+Expr grad_of_weight(Gradient& g) {
+  Expr dy = g.out(), x = g["input"];
+  if (x.rank() == kSpatial + 1) {
+    dy = op<"unsqueeze">(dy, int64_t{0});
+    x = op<"unsqueeze">(x, int64_t{0});
+  }
+  return to_weight(g, dy, x, g.sizes("weight"));
+}
+template <int kSpatial>
+Expr grad_of_bias(Gradient& g) {
+  Dims dims;
+  const int64_t rank = g.out().rank();
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != rank - kSpatial - 1) dims.push_back(d);
+  return op<"sum">(g.out(), dims);
+}
+
+void register_backward(Registry& r) {
+  const std::string settings =
+      "int[], stride: int[], padding: int[], dilation: int[], groups: int) -> Tensor";
+  const auto add = [&](const char* schema, const char* doc) -> OpDef& {
+    return r.add(cat(schema, settings))
+        .doc(doc)
+        .where({.function = false, .method = false})
+        .family(Family::kMatmul)
+        .no_vmap(kVmapLater);
+  };
+  add("conv_to_input(grad: Tensor, weight: Tensor, sizes: ",
+      "The gradient of a convolution to its input [N, C, ...] of these sizes.")
+      .shape([](const TensorMeta& dy, const TensorMeta&, const Dims& sizes, const Dims&,
+                const Dims&, const Dims&, int64_t) {
+        return TensorMeta{sizes, dy.dtype};
+      })
+      .kernel([](const Tensor& dy, const Tensor& w, const Dims& sizes, const Dims& s, const Dims& p,
+                 const Dims& d, int64_t groups) {
+        return convolve_to_input(dy, w, sizes, params(w.meta(), s, p, d, groups));
+      })
+      .grad("grad", "weight", [](Gradient& g) { return convolved(g, g.out(), g["weight"]); })
+      .grad("weight", "grad",
+            [](Gradient& g) { return to_weight(g, g["grad"], g.out(), g.sizes("weight")); })
+      .samples({{"t(2, 4, 6, 5), t(4, 3, 3, 3), [2, 3, 6, 5], [1], [1], [1], 1"},
+                {"t(2, 4, 3), t(4, 2, 3), [2, 4, 8], [2], [1], [2], 2"}});
+  add("conv_to_weight(grad: Tensor, input: Tensor, sizes: ",
+      "The gradient of a convolution to its weight of these sizes.")
+      .shape([](const TensorMeta& dy, const TensorMeta&, const Dims& sizes, const Dims&,
+                const Dims&, const Dims&, int64_t) {
+        return TensorMeta{sizes, dy.dtype};
+      })
+      .kernel([](const Tensor& dy, const Tensor& x, const Dims& sizes, const Dims& s, const Dims& p,
+                 const Dims& d, int64_t groups) {
+        return convolve_to_weight(dy, x, sizes, params({sizes, x.dtype()}, s, p, d, groups));
+      })
+      .grad("grad", "input", [](Gradient& g) { return convolved(g, g["input"], g.out()); })
+      .grad("input", "grad",
+            [](Gradient& g) { return to_input(g, g["grad"], g.out(), g.sizes("input")); })
+      .samples({{"t(2, 4, 6, 5), t(2, 3, 6, 5), [4, 3, 3, 3], [1], [1], [1], 1"},
+                {"t(2, 4, 3), t(2, 4, 8), [4, 2, 3], [2], [1], [2], 2"}});
+}
+
 template <int kSpatial>
 void register_conv(Registry& r, const std::string& name, const char* shape_doc,
                    std::vector<Sample> samples) {
@@ -122,7 +209,9 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
         return conv<kSpatial>(op, x, w, bias, params(w.meta(), s, p, d, g));
       })
       .cost(cost)
-      .no_grad(kGradLater)
+      .grad("input", "weight", [](Gradient& g) { return grad_of_input<kSpatial>(g); })
+      .grad("weight", "input", [](Gradient& g) { return grad_of_weight<kSpatial>(g); })
+      .grad("bias", "", [](Gradient& g) { return grad_of_bias<kSpatial>(g); })
       .no_vmap(kVmapLater)
       .samples(std::move(samples));
   r.add(cat(name, ".padding(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[", n,
@@ -145,13 +234,13 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
       .kernel([](const OpDef& op, const Tensor& x, const Tensor& w, std::optional<Tensor> bias,
                  const Dims& s, const std::string& p, const Dims& d, int64_t g) {
         check_rank(op.base_name().c_str(), x.meta(), w.meta(), kSpatial);
-        ConvParams c = params(w.meta(), s, Dims{0}, d, g);
+        const ConvParams c = params(w.meta(), s, Dims{0}, d, g);
         const SamePadding same = pad_evenly(x, same_padding(w.meta(), c.stride, c.dilation, p));
-        c.padding = same.padding;
-        return conv<kSpatial>(op, same.input, w, bias, c);
+        return call_tensor(conv_name(kSpatial), same.input, w, bias, c.stride, same.padding,
+                           c.dilation, g);
       })
+      .composite()
       .cost(cost)
-      .no_grad(kGradLater)
       .no_vmap(kVmapLater)
       .samples({{kSpatial == 1   ? "t(2, 3, 7), t(4, 3, 3), padding='same'"
                  : kSpatial == 2 ? "t(1, 2, 5, 6), t(3, 2, 3, 2), padding='same'"
@@ -161,6 +250,7 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
 }  // namespace
 
 void register_conv(Registry& r) {
+  register_backward(r);
   register_conv<1>(r, "conv1d", "[N, C, L]",
                    {{"t(2, 3, 8), t(4, 3, 3), t(4)"},
                     {"t(3, 8), t(4, 3, 3)"},

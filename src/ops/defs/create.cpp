@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
 #include "ops/like.h"
@@ -427,7 +428,23 @@ void register_matrices(Registry& r) {
       .family(Family::kView)
       .view_of(0)
       .where(kFunctionOnly)
-      .no_grad("the tape is not built yet")
+      .grad("tensors", "",
+            [](Gradient& g) {
+              const IValue indexing = g.value("indexing");
+              const bool swaps =
+                  !indexing.is_none() && indexing.to_string() == "xy" && g.length("tensors") >= 2;
+              std::vector<Expr> parts;
+              for (size_t i = 0; i < g.length("tensors"); ++i) {
+                Dims others;
+                const size_t own = swaps && i < 2 ? 1 - i : i;
+                for (size_t d = 0; d < g.length("tensors"); ++d)
+                  if (d != own) others.push_back(static_cast<int64_t>(d));
+                const Expr dy = g.out(i);
+                parts.push_back(op<"reshape">(others.empty() ? dy : op<"sum">(dy, others),
+                                              g.meta("tensors", i).sizes));
+              }
+              return parts;
+            })
       .no_vmap(kVmapLater)
       .kernel([](const std::vector<Tensor>& axes, const std::optional<std::string>& indexing) {
         return meshgrid(axes, indexing);

@@ -104,12 +104,12 @@ Labelled without_repeats(Labelled x) {
             kRuntime, "einsum(): subscript ", static_cast<char>(x.labels[i]),
             " is repeated for operand but the sizes don't match, ",
             x.tensor.size(static_cast<int64_t>(j)), " != ", x.tensor.size(static_cast<int64_t>(i)));
-        Dims sizes = x.tensor.sizes(), strides = x.tensor.strides();
-        strides[i] += strides[j];
-        sizes.erase(j);
-        strides.erase(j);
-        x.tensor = x.tensor.as_strided(sizes, strides, x.tensor.offset());
+        const int label = x.labels[i];  // the diagonal comes last
+        x.tensor = call_tensor("diagonal", x.tensor, int64_t{0}, static_cast<int64_t>(i),
+                               static_cast<int64_t>(j));
         x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(j));
+        x.labels.erase(x.labels.begin() + static_cast<std::ptrdiff_t>(i));
+        x.labels.push_back(label);
         return without_repeats(std::move(x));
       }
   return x;
@@ -132,14 +132,27 @@ Labelled keep_only(Labelled x, const std::vector<int>& needed) {
 
 Tensor arranged(const Labelled& x,
                 const std::vector<int>& order) {  // missing labels become size-1 dimensions
-  Dims sizes, strides;
-  for (const int label : order) {
-    const auto at = std::find(x.labels.begin(), x.labels.end(), label);
-    const auto i = at - x.labels.begin();
-    sizes.push_back(at == x.labels.end() ? 1 : x.tensor.size(i));
-    strides.push_back(at == x.labels.end() ? 0 : x.tensor.stride(i));
+  Dims dims, missing;
+  for (size_t k = 0; k < order.size(); ++k) {
+    const auto at = std::find(x.labels.begin(), x.labels.end(), order[k]);
+    if (at == x.labels.end())
+      missing.push_back(static_cast<int64_t>(k));
+    else
+      dims.push_back(at - x.labels.begin());
   }
-  return x.tensor.as_strided(sizes, strides, x.tensor.offset());
+  // A label of the tensor that the order leaves out has size 1 here.
+  Tensor t = x.tensor;
+  for (size_t i = x.labels.size(); i-- > 0;)
+    if (!contains(order, x.labels[i])) {
+      t = call_tensor("squeeze.dim", t, static_cast<int64_t>(i));
+      for (int64_t& d : dims)
+        if (d > static_cast<int64_t>(i)) --d;
+    }
+  bool in_order = true;
+  for (size_t k = 0; k < dims.size(); ++k) in_order &= dims[k] == static_cast<int64_t>(k);
+  if (!in_order) t = call_tensor("permute", t, dims);
+  for (const int64_t k : missing) t = call_tensor("unsqueeze", t, k);
+  return t;
 }
 
 // Product of two operands; labels in both and not needed later are summed, as a batched matrix
@@ -286,7 +299,7 @@ void register_einsum(Registry& r) {
           n *= static_cast<double>(std::max<int64_t>(1, meta_from(t).numel()));
         return Cost{2 * n, 4 * n};
       })
-      .no_grad("the tape is not built yet")
+      .composite()
       .no_vmap("vmap is not built yet")
       .samples({{"'ij,jk->ik', [t(2, 3), t(3, 4)]"},
                 {"'ii', [t(3, 3)]"},

@@ -1,13 +1,13 @@
 // The largest and the smallest: max, min, amax, amin, argmax, argmin, aminmax.
 #include <limits>
 
+#include "ops/gradient.h"
 #include "ops/kernels/rows.h"
 #include "ops/scalar_math.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 Cost reduce_cost(const OpDef&, std::span<const IValue> args) {
@@ -17,11 +17,7 @@ Cost reduce_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema)
-      .family(Family::kReduce)
-      .cost(reduce_cost)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).family(Family::kReduce).cost(reduce_cost).no_vmap(kVmapLater);
 }
 
 template <class T, bool kIsLargest>
@@ -97,6 +93,24 @@ Tensor place_of(const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool 
   return std::get<1>(extreme_along(v, sizes, x.dtype(), is_largest));
 }
 
+// ── gradients: who is the extreme gets it, those that are equal share it ──
+
+Expr shared_by(const Expr& dy, const Expr& mask, const IValue& dim) {
+  return op<"where">(mask, dy / op<"sum">(mask, dim, true), 0.0);
+}
+Expr grad_of_all(Gradient& g) {
+  const Expr x = g["input"], y = g["result"];
+  const Expr mask =
+      op<"logical_or">(op<"eq">(x, y), op<"logical_and">(op<"isnan">(x), op<"isnan">(y)));
+  return shared_by(g.out(), mask, IValue());
+}
+Expr grad_over_dims(Gradient& g, const IValue& dim, const Expr& dy, const Expr& result) {
+  const Expr x = g["input"];
+  const bool keepdim = g.flag("keepdim");
+  const auto wide = [&](const Expr& e) { return unreduced(e, dim, keepdim, x.sizes()); };
+  return shared_by(wide(dy), op<"eq">(x, wide(result)), dim);
+}
+
 template <bool kIsLargest>
 void register_extremes(Registry& r, const std::string& name, const std::string& word) {
   const std::string np = cat("np.", name);
@@ -110,6 +124,7 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
         check_all_not_empty(kIsLargest ? "max" : "min", x.meta());
         return extreme_of<kIsLargest>(x, reduced_dims(IValue(), x.rank()), false);
       })
+      .grad("input", "input, result", [](Gradient& g) { return grad_of_all(g); })
       .samples({{"t(3, 4)"}, {"t()"}})
       .reference(cat(np, "(input)"));
   add_op(r, cat(name,
@@ -125,6 +140,8 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       .kernel([](const Tensor& x, int64_t dim, bool keepdim) {
         return with_places(x, dim, keepdim, kIsLargest);
       })
+      .grad("input", "result.1",
+            [](Gradient& g) { return picked_gradient(g, g.integer("dim"), g.flag("keepdim")); })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), dim=0, keepdim=True"}})
       .reference(cat("(", np, "(input, axis=dim, keepdims=keepdim), np.arg", name,
                      "(input, axis=dim, keepdims=keepdim))"));
@@ -139,6 +156,7 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       .kernel([](const Tensor& x, const Tensor& y) {
         return call_tensor(kIsLargest ? "maximum" : "minimum", x, y);
       })
+      .composite()
       .samples({{"t(3, 4), t(4)"}})
       .reference(cat("np.", name, "imum(input, other)"));
   add_op(r, cat("a", name, "(input: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor"))
@@ -153,6 +171,8 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
         check_not_empty(kIsLargest ? "amax" : "amin", x.meta(), dims, dim.is_none());
         return extreme_of<kIsLargest>(x, dims, keepdim);
       })
+      .grad("input", "input, result",
+            [](Gradient& g) { return grad_over_dims(g, g.value("dim"), g.out(), g["result"]); })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=1"}, {"t(2, 3, 4), (0, 2), True"}})
       .reference(cat(np, "(input, axis=dim, keepdims=keepdim)"));
   add_op(r, cat("arg", name, "(input: Tensor, dim: int? = None, keepdim: bool = False) -> Tensor"))
@@ -190,6 +210,17 @@ void register_extreme(Registry& r) {
         check_not_empty("aminmax", x.meta(), dims);
         return std::tuple(extreme_of<false>(x, dims, keepdim), extreme_of<true>(x, dims, keepdim));
       })
+      .grad("input", "input, result, result.1",
+            [](Gradient& g) {
+              Expr sum;
+              for (const size_t i : {size_t{0}, size_t{1}}) {
+                if (!g.has_out(i)) continue;
+                const Expr part =
+                    grad_over_dims(g, g.value("dim"), g.out(i), g[i == 0 ? "result" : "result.1"]);
+                sum = sum.defined() ? sum + part : part;
+              }
+              return sum;
+            })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=1"}})
       .reference(
           "(np.min(input, axis=dim, keepdims=keepdim), np.max(input, axis=dim, keepdims=keepdim))");

@@ -2,16 +2,16 @@
 // take, embedding.
 #include <algorithm>
 
+#include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
 #include "ops/kernels/indexing.h"
-#include "ops/op_def.h"
+#include "runtime/parallel.h"
 
 namespace prong {
 
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kFunctionOnly{.method = false};
 constexpr Spelling kMethodOnly{.function = false};
@@ -20,11 +20,7 @@ constexpr Spelling kInternal{.function = false, .method = false};
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 OpDef& index_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(Family::kCopy)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_vmap(kVmapLater);
 }
 TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 
@@ -76,6 +72,21 @@ IValue index_shape(const OpDef&, std::span<const IValue> args) {
   return TensorMeta{selection_sizes(x, indices), x.dtype};
 }
 
+// What was overwritten gets nothing; what was added to passes its gradient on.
+Expr put_grad_of_input(Gradient& g) {
+  if (g.flag("accumulate")) return g.out();
+  return op<"index_put">(g.out(), g.value("indices"), g.zeros({{}, g.out().dtype()}), false);
+}
+Expr put_grad_of_values(Gradient& g) {
+  Expr dy = op<"index">(g.out(), g.value("indices"));
+  // Values may have leading dimensions of 1 that the target lacks.
+  Dims sizes = dy.sizes();
+  const size_t rank = g.sizes("values").size();
+  if (sizes.size() >= rank) return dy;
+  while (sizes.size() < rank) sizes.insert(0, 1);
+  return op<"reshape">(dy, sizes);
+}
+
 void register_advanced(Registry& r) {
   index_op(r, "index(input: Tensor, indices: Tensor?[]) -> Tensor",
            "The elements at the index tensors, which broadcast together; None keeps a dimension; "
@@ -84,6 +95,11 @@ void register_advanced(Registry& r) {
       .where(kInternal)
       .kernel([](const Tensor& x, const IndexList& indices) { return index(x, indices); })
       .boxed_shape(&index_shape)
+      .grad("input", "indices",
+            [](Gradient& g) {
+              return op<"index_put">(g.zeros({g.sizes("input"), g.out().dtype()}),
+                                     g.value("indices"), g.out(), true);
+            })
       .samples({{"t(4, 3), [torch.tensor([0, 2, -1])]"},
                 {"t(4, 3), [None, torch.tensor([[0, 2]])]"},
                 {"t(4, 3, 2), [torch.tensor([0, 2]), None, torch.tensor([1, 0])]"}})
@@ -99,6 +115,8 @@ void register_advanced(Registry& r) {
             .boxed_shape([](const OpDef&, std::span<const IValue> args) -> IValue {
               return like(meta_from(args[0]));
             })
+            .grad("input", "indices", [](Gradient& g) { return put_grad_of_input(g); })
+            .grad("values", "indices", [](Gradient& g) { return put_grad_of_values(g); })
             .samples({{"t(4, 3), [torch.tensor([0, 2])], t(3)"},
                       {"t(4, 3), [torch.tensor([0, 0])], t(3), True"}});
     if (in_place)
@@ -193,15 +211,25 @@ void index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor&
 }
 
 // name and name_ from one action on the tensor that is written.
+struct Pair {
+  OpDef &plain, &in_place;
+  template <class F>
+  Pair& grad(std::string_view arguments, std::string_view uses, F rule) {
+    plain.grad(arguments, uses, rule);
+    in_place.grad(arguments, uses, rule);
+    return *this;
+  }
+};
 template <class F, class... A>
-void pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc,
+Pair pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc,
           std::vector<Sample> samples, const std::string& reference,
           void (F::*)(const Tensor&, A...) const) {
   const auto base = name.substr(0, name.find('.')), overload = name.substr(base.size());
   const auto meta = [](const OpDef&, std::span<const IValue> args) -> IValue {
     return like(meta_from(args[0]));
   };
-  index_op(r, cat(name, rest), doc)
+  OpDef& plain = index_op(r, cat(name, rest), doc);
+  plain
       .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
         const Tensor out = x.clone();
         F{}(out, a...);
@@ -210,8 +238,8 @@ void pair(Registry& r, const std::string& name, const std::string& rest, const s
       .boxed_shape(meta)
       .samples(samples)
       .reference(reference);
-  index_op(r, cat(base, "_", overload, rest), cat(doc, " In place."))
-      .where(kMethodOnly)
+  OpDef& in_place = index_op(r, cat(base, "_", overload, rest), cat(doc, " In place."));
+  in_place.where(kMethodOnly)
       .mutates(0)
       .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
         F{}(x, a...);
@@ -221,14 +249,110 @@ void pair(Registry& r, const std::string& name, const std::string& rest, const s
       .boxed_shape(meta)
       .samples(std::move(samples))
       .reference(reference);
+  return {plain, in_place};
 }
 template <class F>
-void pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc,
+Pair pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc,
           std::vector<Sample> samples, const std::string& reference, F) {
-  pair<F>(r, name, rest, doc, std::move(samples), reference, &F::operator());
+  return pair<F>(r, name, rest, doc, std::move(samples), reference, &F::operator());
+}
+
+Expr slices_of(Gradient& g) { return op<"index_select">(g.out(), g.integer("dim"), g["index"]); }
+Expr slices_for_source(Gradient& g) {
+  const Expr dy = slices_of(g);
+  const Dims sizes = g.sizes("source");
+  return dy.sizes() == sizes ? dy : op<"reshape">(dy, sizes);  // a zero-dim target
+}
+Expr without_slices(Gradient& g) {
+  return op<"index_fill">(g.out(), g.integer("dim"), g["index"], 0.0);
+}
+
+// ── embedding ──
+
+// Columns are dealt out to threads, so that every row is summed up in the order of the indices.
+template <class T>
+void add_rows(const Tensor& grad, const int64_t* rows, int64_t count, const std::vector<T>& scale,
+              const Tensor& out) {
+  const int64_t width = out.size(1);
+  const T* from = grad.data<T>();
+  T* to = out.data<T>();
+  const int64_t grain =
+      std::max<int64_t>(32, (int64_t{1} << 15) / std::max<int64_t>(1, count) / 32 * 32);
+  parallel_for(0, width, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (rows[i] < 0) continue;
+      T* row = to + rows[i] * width;
+      const T* dy = from + i * width;
+      const T s = scale.empty() ? T(1) : scale[at(i)];
+      if (scale.empty())
+        for (int64_t c = begin; c < end; ++c) row[c] += dy[c];
+      else
+        for (int64_t c = begin; c < end; ++c) row[c] += dy[c] * s;
+    }
+  });
+}
+
+Tensor embedding_backward(const Tensor& given, const Tensor& indices, int64_t num_rows,
+                          int64_t padding_idx, bool by_frequency) {
+  const DType dtype = given.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const int64_t width = given.sizes().back();
+  const Tensor grad = given.to(dtype).contiguous(), numbers = index_numbers(indices);
+  Tensor out = Tensor::empty(Dims{num_rows, width}, dtype);
+  fill(out, int64_t{0});
+  const int64_t* given_rows = numbers.data<int64_t>();
+  std::vector<int64_t> rows(given_rows, given_rows + numbers.numel());
+  std::vector<int64_t> counts;
+  if (by_frequency) {
+    counts.resize(at(num_rows));
+    for (const int64_t row : rows) ++counts[at(row)];
+  }
+  if (padding_idx >= 0)
+    for (int64_t& row : rows)
+      if (row == padding_idx) row = -1;
+  const auto run = [&]<class T>(TypeTag<T>) {
+    std::vector<T> scale;
+    if (by_frequency)
+      for (const int64_t row : rows)
+        scale.push_back(row < 0 ? T(0) : T(1) / static_cast<T>(counts[at(row)]));
+    add_rows<T>(grad, rows.data(), numbers.numel(), scale, out);
+  };
+  if (dtype == DType::kFloat64)
+    run(TypeTag<double>{});
+  else
+    run(TypeTag<float>{});
+  return out.to(given.dtype());
+}
+
+void register_embedding_backward(Registry& r) {
+  index_op(r,
+           "embedding_backward(grad: Tensor, indices: Tensor, num_rows: int, padding_idx: int, "
+           "scale_grad_by_freq: bool) -> Tensor",
+           "Zeros to whose rows with the given numbers the rows of grad are added; not to the row "
+           "padding_idx.")
+      .where(kInternal)
+      .kernel([](const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
+                 bool by_frequency) {
+        return embedding_backward(grad, indices, rows, padding, by_frequency);
+      })
+      .shape([](const TensorMeta& grad, const TensorMeta&, int64_t rows, int64_t, bool) {
+        return TensorMeta{{rows, grad.sizes.back()}, grad.dtype};
+      })
+      .grad("grad", "indices",
+            [](Gradient& g) {
+              PRONG_CHECK(!g.flag("scale_grad_by_freq"), kRuntime,
+                          "double backward is not supported with scale_grad_by_freq");
+              const Expr dy = op<"embedding">(g.out(), g["indices"]);
+              const int64_t padding = g.integer("padding_idx");
+              if (padding < 0) return dy;
+              const Expr is_padding = op<"unsqueeze">(op<"eq">(g["indices"], padding), int64_t{-1});
+              return op<"where">(is_padding, 0.0, dy);
+            })
+      .samples({{"t(2, 2, 3), torch.tensor([[0, 4], [2, 2]]), 5, -1, False"},
+                {"t(3, 4), torch.tensor([1, 0, 1]), 2, 0, True"}});
 }
 
 void register_slices(Registry& r) {
+  register_embedding_backward(r);
   index_op(r, "index_select(input: Tensor, dim: int, index: Tensor) -> Tensor",
            "The slices along dim with the given numbers.")
       .kernel([](const Tensor& x, int64_t dim, const Tensor& index) {
@@ -241,6 +365,11 @@ void register_slices(Registry& r) {
         if (x.rank()) out.sizes[at(d)] = index.numel();
         return out;
       })
+      .grad("input", "index",
+            [](Gradient& g) {
+              return op<"index_add">(g.zeros({g.sizes("input"), g.out().dtype()}), g.integer("dim"),
+                                     g["index"], g.out());
+            })
       .samples({{"t(4, 3), 0, torch.tensor([2, 0, 2])"},
                 {"t(4, 3), -1, torch.tensor([1])"},
                 {"strided(4, 6), 1, torch.tensor([5, 0])"}})
@@ -253,19 +382,29 @@ void register_slices(Registry& r) {
         {"t(4, 3), 1, torch.tensor([1]), t(4, 1), alpha=2"}},
        "",
        [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
-          const Number& alpha) { index_add(x, dim, index, source, alpha); });
+          const Number& alpha) { index_add(x, dim, index, source, alpha); })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("source", "index", [](Gradient& g) {
+        const Expr dy = slices_for_source(g);
+        const double alpha = g.number("alpha");
+        return alpha == 1 ? dy : dy * alpha;
+      });
   pair(r, "index_copy", "(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor",
        "Copies the slices of source into the slices with the given numbers.",
        {{"t(4, 3), 0, torch.tensor([2, 0]), t(2, 3)"}}, "",
        [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
          index_copy(x, dim, index, source);
-       });
+       })
+      .grad("input", "index", [](Gradient& g) { return without_slices(g); })
+      .grad("source", "index", [](Gradient& g) { return slices_for_source(g); });
   pair(r, "index_fill", "(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor",
        "Sets the slices with the given numbers to a value.",
        {{"t(4, 3), 0, torch.tensor([2, 0]), 1.5"}}, "",
        [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
          index_fill(x, dim, index, value);
-       });
+       })
+      .grad("input", "index", [](Gradient& g) { return without_slices(g); })
+      .grad("value", "index", [](Gradient& g) { return op<"sum">(slices_of(g)); });
   index_op(r,
            "embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: "
            "bool = False, sparse: bool = False) -> Tensor",
@@ -290,6 +429,12 @@ void register_slices(Registry& r) {
         out.sizes.push_back(weight.sizes[1]);
         return out;
       })
+      .grad("weight", "indices",
+            [](Gradient& g) {
+              return op<"embedding_backward">(g.out(), g["indices"], g.sizes("weight")[0],
+                                              g.integer("padding_idx"),
+                                              g.flag("scale_grad_by_freq"));
+            })
       .samples({{"t(5, 3), torch.tensor([[0, 4], [2, 2]])"}, {"t(5, 3), torch.tensor(1)"}})
       .reference("weight[indices]");
 }
@@ -324,6 +469,13 @@ void register_flat(Registry& r) {
       .shape([](const TensorMeta& x, const TensorMeta& index) {
         return TensorMeta{index.sizes, x.dtype};
       })
+      .grad("input", "index",
+            [](Gradient& g) {
+              const TensorMeta x = g.meta("input");
+              const Expr flat = g.zeros({{x.numel()}, g.out().dtype()});
+              return op<"reshape">(
+                  op<"index_put">(flat, IValue::list({g.value("index")}), g.out(), true), x.sizes);
+            })
       .samples(
           {{"t(4, 3), torch.tensor([[0, 11], [-1, 5]])"}, {"strided(4, 6), torch.tensor([7])"}})
       .reference("np.take(input, index)");

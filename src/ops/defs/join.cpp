@@ -1,15 +1,14 @@
 // Ops that put tensors together or repeat one: cat, stack, repeat, repeat_interleave.
 #include <algorithm>
 
+#include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
-#include "ops/op_def.h"
 
 namespace prong {
 
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kFunctionOnly{.method = false};
 constexpr Spelling kMethodOnly{.function = false};
@@ -17,11 +16,7 @@ constexpr Spelling kMethodOnly{.function = false};
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 OpDef& copy_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(Family::kCopy)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_vmap(kVmapLater);
 }
 
 // ── several into one ──
@@ -113,6 +108,11 @@ std::vector<T> at_least(const std::vector<T>& tensors, int64_t rank) {
   }
   return out;
 }
+std::vector<Tensor> ranked(const std::vector<Tensor>& tensors, const char* op) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) out.push_back(call_tensor(op, t));
+  return out;
+}
 template <class T>
 int64_t hstack_dim(const std::vector<T>& tensors) {
   return !tensors.empty() && meta_of(tensors[0]).rank() <= 1 ? 0 : 1;
@@ -127,6 +127,21 @@ void register_joins(Registry& r) {
       .shape([](const std::vector<TensorMeta>& tensors, int64_t dim) {
         return cat_meta(tensors, dim);
       })
+      .grad("tensors", "",
+            [](Gradient& g) {
+              std::vector<Expr> parts;
+              int64_t start = 0;
+              const int64_t dim = wrap_dim(g.integer("dim"), g.out().rank());
+              for (size_t i = 0; i < g.length("tensors"); ++i) {
+                const TensorMeta m = g.meta("tensors", i);
+                const int64_t n = is_skipped(m) ? 0 : m.sizes[at(dim)];
+                parts.push_back(!g.needs("tensors", i) ? g.none()
+                                : is_skipped(m)        ? g.zeros(m)
+                                                       : op<"narrow">(g.out(), dim, start, n));
+                start += n;
+              }
+              return parts;
+            })
       .samples({{"[t(2, 3), t(4, 3)]"},
                 {"[t(2, 3), t(2, 1)], 1"},
                 {"[t(2, 3), t(2, 3, dtype=int64)], -1"},
@@ -141,14 +156,25 @@ void register_joins(Registry& r) {
       .shape([](const std::vector<TensorMeta>& tensors, int64_t dim) {
         return stack_meta(tensors, dim);
       })
+      .grad("tensors", "",
+            [](Gradient& g) {
+              std::vector<Expr> parts;
+              const int64_t dim = wrap_dim(g.integer("dim"), g.out().rank());
+              for (size_t i = 0; i < g.length("tensors"); ++i)
+                parts.push_back(g.needs("tensors", i)
+                                    ? op<"select">(g.out(), dim, static_cast<int64_t>(i))
+                                    : g.none());
+              return parts;
+            })
       .samples({{"[t(2, 3), t(2, 3)]"}, {"[t(2), t(2), t(2)], -1"}, {"[t(), t()]"}})
       .reference("np.stack(tensors, dim)");
   copy_op(r, "hstack(tensors: Tensor[]) -> Tensor",
           "The tensors side by side: along dim 1, vectors along dim 0.")
       .where(kFunctionOnly)
       .kernel([](const std::vector<Tensor>& tensors) {
-        return cat_tensors(at_least(tensors, 1), hstack_dim(tensors));
+        return call_tensor("cat", ranked(tensors, "atleast_1d"), hstack_dim(tensors));
       })
+      .composite()
       .shape([](const std::vector<TensorMeta>& tensors) {
         return cat_meta(at_least(tensors, 1), hstack_dim(tensors));
       })
@@ -157,8 +183,10 @@ void register_joins(Registry& r) {
   copy_op(r, "vstack(tensors: Tensor[]) -> Tensor",
           "The tensors below each other: along dim 0, vectors as rows.")
       .where({.method = false, .aliases = {"row_stack"}})
-      .kernel(
-          [](const std::vector<Tensor>& tensors) { return cat_tensors(at_least(tensors, 2), 0); })
+      .kernel([](const std::vector<Tensor>& tensors) {
+        return call_tensor("cat", ranked(tensors, "atleast_2d"), int64_t{0});
+      })
+      .composite()
       .shape(
           [](const std::vector<TensorMeta>& tensors) { return cat_meta(at_least(tensors, 2), 0); })
       .samples({{"[t(3), t(3)]"}, {"[t(2, 3), t(1, 3)]"}})
@@ -240,13 +268,30 @@ void register_repeats(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& repeats) {
         return TensorMeta{repeated_sizes(x.sizes, repeats), x.dtype};
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              const Dims sizes = g.sizes("input"), repeats = g.dims("repeats");
+              if (g.out().meta().numel() == 0) return g.zeros({sizes, g.out().dtype()});
+              // As (repeats, size) in each dimension; the tape sums what was added in front.
+              Dims split, dims;
+              const size_t added = repeats.size() - sizes.size();
+              for (size_t i = 0; i < repeats.size(); ++i) {
+                if (repeats[i] != 1) dims.push_back(static_cast<int64_t>(split.size()));
+                split.push_back(repeats[i]);
+                split.push_back(i < added ? 1 : sizes[i - added]);
+              }
+              if (dims.empty()) return op<"reshape">(g.out(), sizes);
+              return op<"reshape">(op<"sum">(op<"reshape">(g.out(), split), dims), sizes);
+            })
       .samples(
           {{"t(2, 3), [2, 1]"}, {"t(3), [2, 2]"}, {"t(2, 3), [0, 1]"}, {"strided(4, 6), [1, 3]"}})
       .reference("np.tile(input, repeats)");
   copy_op(r, "tile(input: Tensor, dims: int[]) -> Tensor",
           "repeat, with as many leading ones as are missing.")
-      .kernel(
-          [](const Tensor& x, const Dims& dims) { return repeat(x, tile_repeats(x.rank(), dims)); })
+      .kernel([](const Tensor& x, const Dims& dims) {
+        return call_tensor("repeat", x, tile_repeats(x.rank(), dims));
+      })
+      .composite()
       .shape([](const TensorMeta& x, const Dims& dims) {
         return TensorMeta{repeated_sizes(x.sizes, tile_repeats(x.rank(), dims)), x.dtype};
       })
@@ -266,6 +311,17 @@ void register_repeats(Registry& r) {
         out.sizes[at(wrap_dim(dim.value_or(0), out.rank()))] *= repeats;
         return out;
       })
+      .grad(
+          "input", "",
+          [](Gradient& g) {
+            const TensorMeta x = g.meta("input");
+            const IValue given = g.value("dim");
+            Dims split = given.is_none() || x.rank() == 0 ? Dims{x.numel()} : x.sizes;
+            const int64_t dim =
+                wrap_dim(given.is_none() ? 0 : given.to_int(), static_cast<int64_t>(split.size()));
+            split.insert(at(dim) + 1, g.integer("repeats"));
+            return op<"reshape">(op<"sum">(op<"reshape">(g.out(), split), Dims{dim + 1}), x.sizes);
+          })
       .samples({{"t(2, 3), 2"}, {"t(2, 3), 2, 0"}, {"t(2, 3), 3, -1"}})
       .reference("np.repeat(input, repeats, axis=dim)");
   copy_op(r,
@@ -274,16 +330,18 @@ void register_repeats(Registry& r) {
           "Each slice along dim repeated as often as its entry of repeats says.")
       .kernel([](const Tensor& given, const Tensor& repeats, const std::optional<int64_t>& dim,
                  const std::optional<int64_t>&) {
-        const Tensor x = dim ? given : reshape(given, Dims{-1});
+        const Tensor x = dim ? given : call_tensor("reshape", given, Dims{-1});
         const int64_t d = wrap_dim(dim.value_or(0), x.rank());
         const int64_t size = x.rank() ? x.sizes()[at(d)] : 1;
-        if (repeats.numel() == 1 && size != 1) return repeat_interleave(x, repeats.item_int(), d);
+        if (repeats.numel() == 1 && size != 1)
+          return call_tensor("repeat_interleave", x, repeats.item_int(), d);
         PRONG_CHECK(
             repeats.rank() == 1 && repeats.numel() == size, kRuntime,
             "repeats must have the same size as input along dim, but got repeats.size(0) = ",
             repeats.numel(), " and input.size(", d, ") = ", size);
         return call_tensor("index_select", x, d, repeat_indices(repeats));
       })
+      .composite()
       .dynamic_shape("the size is the sum of repeats")
       .samples({{"t(3, 2), torch.tensor([1, 0, 2]), 0"}})
       .reference("np.repeat(input, repeats, axis=dim)");

@@ -1,12 +1,11 @@
 // Matrix products: mm, bmm, addmm, baddbmm, matmul, linear, mv, dot, outer. Their kernels are
 // kernels/product.h.
+#include "ops/gradient.h"
 #include "ops/kernels/product.h"
-#include "ops/op_def.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 // PyTorch's names of dtypes in messages about products: "float != double".
@@ -109,13 +108,6 @@ TensorMeta matmul_shape(const TensorMeta& a, const TensorMeta& b) {
   return {with_last(batch, {m, n}), a.dtype};
 }
 
-// [.., m, k] broadcast to `batch` and folded to [prod(batch), m, k]; a view where strides allow.
-Tensor fold_batch(const Tensor& t, DimsView batch) {
-  const Tensor wide = broadcast_to(t, with_last(batch, {t.size(-2), t.size(-1)}));
-  if (batch.size() == 1) return wide;
-  return reshaped(wide, Dims{product(batch), t.size(-2), t.size(-1)});
-}
-
 Tensor matmul(const Tensor& a, const Tensor& b) {
   const TensorMeta result = matmul_shape(a.meta(), b.meta());
   const Tensor out = Tensor::empty(result.sizes, result.dtype);
@@ -135,8 +127,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   }
   const Dims batch = broadcast_shapes(DimsView(x.sizes()).first(x.sizes().size() - 2),
                                       DimsView(y.sizes()).first(y.sizes().size() - 2));
-  batched_product_into("baddbmm_impl_cpu_", fold_batch(x, batch), fold_batch(y, batch),
-                       reshaped(out, Dims{product(batch), x.size(-2), n}), 1, 0);
+  const auto wide = [&](const Tensor& t) {
+    return broadcast_to(t, with_last(batch, {t.size(-2), t.size(-1)}));
+  };
+  batched_product_into("baddbmm_impl_cpu_", wide(x), wide(y),
+                       reshaped(out, with_last(batch, {x.size(-2), n})), 1, 0);
   return out;
 }
 
@@ -177,6 +172,36 @@ Cost product_cost(const OpDef&, std::span<const IValue> args) {
           static_cast<double>(size_of(a.dtype)) * static_cast<double>(a.numel() + b.numel())};
 }
 
+// ── gradients ──
+
+Expr scaled(const Expr& x, double factor) { return factor == 1 ? x : x * factor; }
+
+// [.., n] as a matrix of all its rows.
+Expr as_rows(const Expr& x) {
+  const Dims sizes = x.sizes();
+  if (sizes.size() == 2) return x;
+  return op<"reshape">(
+      x, Dims{product(DimsView(sizes).first(sizes.size() - 1)), sizes.empty() ? 1 : sizes.back()});
+}
+
+// For out = a @ b by matmul's rules; the tape sums over batches that were broadcast.
+Expr matmul_grad_a(const Expr& dy, const Expr& b, int64_t rank_a) {
+  if (b.rank() == 1) return rank_a == 1 ? dy * b : op<"mul">(op<"unsqueeze">(dy, int64_t{-1}), b);
+  if (rank_a > 1) return op<"matmul">(dy, op<"mT">(b));
+  return op<"squeeze.dim">(op<"matmul">(op<"unsqueeze">(dy, int64_t{-2}), op<"mT">(b)),
+                           int64_t{-2});
+}
+Expr matmul_grad_b(const Expr& dy, const Expr& a, int64_t rank_b) {
+  const int64_t rank_a = a.rank();
+  if (rank_a == 1 && rank_b == 1) return dy * a;
+  if (rank_a == 1)
+    return op<"mul">(op<"unsqueeze">(a, int64_t{-1}), op<"unsqueeze">(dy, int64_t{-2}));
+  if (rank_b == 1) return op<"mv">(op<"t">(as_rows(a)), op<"reshape">(dy, Dims{-1}));
+  // One matrix for all rows of a: one product over all of them instead of a sum of products.
+  if (rank_b == 2) return op<"mm">(op<"t">(as_rows(a)), as_rows(dy));
+  return op<"matmul">(op<"mT">(a), dy);
+}
+
 void register_plain(Registry& r) {
   r.add("mm(input: Tensor, mat2: Tensor) -> Tensor")
       .doc("Matrix product of two matrices; no broadcasting.")
@@ -190,7 +215,10 @@ void register_plain(Registry& r) {
         return out;
       })
       .cost(product_cost)
-      .no_grad(kGradLater)
+      .grad("input", "mat2",
+            [](Gradient& g) { return op<"mm">(g.out(), op<"mT">(conj(g["mat2"]))); })
+      .grad("mat2", "input",
+            [](Gradient& g) { return op<"mm">(op<"mT">(conj(g["input"])), g.out()); })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), t(4, 5)"},
                 {"t(0, 4), t(4, 5)"},
@@ -212,7 +240,10 @@ void register_plain(Registry& r) {
         return out;
       })
       .cost(product_cost)
-      .no_grad(kGradLater)
+      .grad("input", "mat2",
+            [](Gradient& g) { return op<"bmm">(g.out(), op<"mT">(conj(g["mat2"]))); })
+      .grad("mat2", "input",
+            [](Gradient& g) { return op<"bmm">(op<"mT">(conj(g["input"])), g.out()); })
       .no_vmap(kVmapLater)
       .samples({{"t(2, 3, 4), t(2, 4, 5)"},
                 {"t(0, 3, 4), t(0, 4, 5)"},
@@ -227,7 +258,14 @@ void register_plain(Registry& r) {
       .shape([](const TensorMeta& a, const TensorMeta& b) { return matmul_shape(a, b); })
       .kernel([](const Tensor& a, const Tensor& b) { return matmul(a, b); })
       .cost(product_cost)
-      .no_grad(kGradLater)
+      .grad("input", "other",
+            [](Gradient& g) {
+              return matmul_grad_a(g.out(), conj(g["other"]), g.meta("input").rank());
+            })
+      .grad("other", "input",
+            [](Gradient& g) {
+              return matmul_grad_b(g.out(), conj(g["input"]), g.meta("other").rank());
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(4), t(4)"},
                 {"t(3, 4), t(4)"},
@@ -255,7 +293,8 @@ void register_plain(Registry& r) {
         return matmul(a, b);
       })
       .cost(product_cost)
-      .no_grad(kGradLater)
+      .grad("input", "vec", [](Gradient& g) { return matmul_grad_a(g.out(), conj(g["vec"]), 2); })
+      .grad("vec", "input", [](Gradient& g) { return matmul_grad_b(g.out(), conj(g["input"]), 1); })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), t(4)"}, {"t(0, 4), t(4)"}})
       .reference("np.matmul(input, vec)");
@@ -276,7 +315,8 @@ void register_plain(Registry& r) {
         return matmul(a, b);
       })
       .cost(product_cost)
-      .no_grad(kGradLater)
+      .grad("input", "tensor", [](Gradient& g) { return g.out() * conj(g["tensor"]); })
+      .grad("tensor", "input", [](Gradient& g) { return g.out() * conj(g["input"]); })
       .no_vmap(kVmapLater)
       .samples({{"t(4), t(4)"}, {"t(0), t(0)"}, {"t(3, dtype=int64), t(3, dtype=int64)"}})
       .reference("np.dot(input, tensor)");
@@ -299,15 +339,14 @@ void register_plain(Registry& r) {
         PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime,
                     "outer: Expected 1-D argument self, but got ", a.rank(), "-D and ", b.rank(),
                     "-D");
-        return call_tensor("mul",
-                           a.as_strided(Dims{a.size(0), 1}, Dims{a.stride(0), 1}, a.offset()), b);
+        return call_tensor("mul", call_tensor("unsqueeze", a, int64_t{1}), b);
       })
       .cost([](const OpDef&, std::span<const IValue> args) {
         const double n =
             static_cast<double>(meta_from(args[0]).numel() * meta_from(args[1]).numel());
         return Cost{n, 4 * n};
       })
-      .no_grad(kGradLater)
+      .composite()
       .no_vmap(kVmapLater)
       .samples({{"t(3), t(4)"}, {"t(0), t(4)"}})
       .reference("np.outer(input, vec2)");
@@ -331,7 +370,15 @@ void register_fused_add(Registry& r) {
                            });
       })
       .cost(product_cost)
-      .no_grad(kGradLater)
+      .grad("input", "", [](Gradient& g) { return scaled(g.out(), g.number("beta")); })
+      .grad("mat1", "mat2",
+            [](Gradient& g) {
+              return scaled(op<"mm">(g.out(), op<"mT">(conj(g["mat2"]))), g.number("alpha"));
+            })
+      .grad("mat2", "mat1",
+            [](Gradient& g) {
+              return scaled(op<"mm">(op<"mT">(conj(g["mat1"])), g.out()), g.number("alpha"));
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(5), t(3, 4), t(4, 5)"},
                 {"t(3, 5), t(3, 4), t(4, 5), beta=0.5, alpha=2"},
@@ -355,7 +402,15 @@ void register_fused_add(Registry& r) {
                            });
       })
       .cost(product_cost)
-      .no_grad(kGradLater)
+      .grad("input", "", [](Gradient& g) { return scaled(g.out(), g.number("beta")); })
+      .grad("batch1", "batch2",
+            [](Gradient& g) {
+              return scaled(op<"bmm">(g.out(), op<"mT">(conj(g["batch2"]))), g.number("alpha"));
+            })
+      .grad("batch2", "batch1",
+            [](Gradient& g) {
+              return scaled(op<"bmm">(op<"mT">(conj(g["batch1"])), g.out()), g.number("alpha"));
+            })
       .no_vmap(kVmapLater)
       .samples({{"t(2, 3, 5), t(2, 3, 4), t(2, 4, 5)"},
                 {"t(5), t(2, 3, 4), t(2, 4, 5), beta=0.5, alpha=2"}})
@@ -391,7 +446,19 @@ void register_fused_add(Registry& r) {
                     static_cast<double>(size_of(x.dtype)) *
                         static_cast<double>(x.numel() + w.numel())};
       })
-      .no_grad(kGradLater)
+      .grad("input", "weight",
+            [](Gradient& g) {
+              const Expr w = conj(g["weight"]);
+              if (w.rank() == 1) return op<"mul">(op<"unsqueeze">(g.out(), int64_t{-1}), w);
+              return op<"matmul">(g.out(), w);
+            })
+      .grad("weight", "input",
+            [](Gradient& g) {
+              const Expr x = conj(g["input"]);
+              if (g.meta("weight").rank() == 1) return matmul_grad_b(g.out(), x, 1);
+              return op<"mm">(op<"t">(as_rows(g.out())), as_rows(x));
+            })
+      .grad("bias", "", [](Gradient& g) { return g.out(); })
       .no_vmap(kVmapLater)
       .samples({{"t(3, 4), t(5, 4)"},
                 {"t(2, 3, 4), t(5, 4), t(5)"},

@@ -2,26 +2,21 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
-#include "ops/op_def.h"
 
 namespace prong {
 
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kFunctionOnly{.method = false};
 
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 OpDef& copy_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(Family::kCopy)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_vmap(kVmapLater);
 }
 
 // Pads of one dimension; PyTorch lists them from the last dimension, two numbers each.
@@ -152,7 +147,49 @@ Tensor pad_by_planes(const Tensor& x, const Dims& pad, const std::string& mode) 
   return out;
 }
 
+// The borders' gradients added to the elements that they copied.
+Tensor pad_backward(const Tensor& grad, const Dims& sizes, const Dims& pad,
+                    const std::string& mode) {
+  const std::vector<Pads> pads = pads_by_dim(static_cast<int64_t>(sizes.size()), pad);
+  Tensor x = Tensor::empty(sizes, grad.dtype());
+  fill(x, int64_t{0});
+  if (grad.numel() == 0) return x;
+  const Tensor sums = grad.clone();
+  const Kept kept = kept_part(x, sums, pads);
+  const Geometry g = geometry_of(sums);
+  for (int64_t d = 0; d < grad.rank(); ++d) {
+    const int64_t before = std::max<int64_t>(pads[at(d)].before, 0), size = kept.from.sizes[at(d)];
+    for (int64_t i = 0; i < grad.sizes()[at(d)]; ++i) {
+      if (i >= before && i < before + size) continue;
+      call_tensor("add_",
+                  apply(sums, selected(g, d, before + source_plane(mode, i - before, size))),
+                  apply(sums, selected(g, d, i)));
+    }
+  }
+  copy_into(apply(x, kept.from), apply(sums, kept.to));
+  return x;
+}
+
+Expr grad_of_constant(Gradient& g) {
+  Dims pad = g.dims("pad");
+  for (int64_t& n : pad) n = -n;
+  return op<"constant_pad_nd">(g.out(), pad);
+}
+
 void register_pads(Registry& r) {
+  copy_op(r, "pad_backward(grad: Tensor, sizes: int[], pad: int[], mode: str) -> Tensor",
+          "The gradient of a tensor of these sizes that was padded with its own elements.")
+      .where({.function = false, .method = false})
+      .kernel([](const Tensor& grad, const Dims& sizes, const Dims& pad, const std::string& mode) {
+        return pad_backward(grad, sizes, pad, mode);
+      })
+      .shape([](const TensorMeta& grad, const Dims& sizes, const Dims&, const std::string&) {
+        return TensorMeta{sizes, grad.dtype};
+      })
+      .grad("grad", "",
+            [](Gradient& g) { return op<"pad">(g.out(), g.dims("pad"), g.value("mode")); })
+      .samples({{"t(1, 2, 8), [1, 2, 5], [2, 1], 'reflect'"},
+                {"t(1, 2, 7, 8), [1, 2, 4, 5], [1, 2, 3, 0], 'circular'"}});
   copy_op(
       r, "pad(input: Tensor, pad: int[], mode: str = \"constant\", value: float? = None) -> Tensor",
       "The tensor with borders: pad lists (before, after) from the last dimension; mode constant, "
@@ -174,6 +211,11 @@ void register_pads(Registry& r) {
                 const std::optional<double>&) {
         return TensorMeta{padded_sizes(x.sizes, pad), x.dtype};
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              if (g.value("mode").to_string() == "constant") return grad_of_constant(g);
+              return op<"pad_backward">(g.out(), g.sizes("input"), g.dims("pad"), g.value("mode"));
+            })
       .samples({{"t(2, 3), [1, 2]"},
                 {"t(2, 3), [1, 1, 2, 0], 'constant', 1.5"},
                 {"t(2, 5), [-1, -2]"},
@@ -196,6 +238,7 @@ void register_pads(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& pad, const Number&) {
         return TensorMeta{padded_sizes(x.sizes, pad), x.dtype};
       })
+      .grad("input", "", [](Gradient& g) { return grad_of_constant(g); })
       .samples({{"t(2, 3), [1, 2], 3"}})
       .reference("np.pad(input, [(0, 0), (pad[0], pad[1])], constant_values=value)");
 }

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/gradient.h"
 #include "ops/kernels/geometry.h"
-#include "ops/op_def.h"
 #include "tensor/convert.h"
 #include "tensor/strided.h"
 
@@ -11,7 +11,6 @@ namespace prong {
 
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kMethodOnly{.function = false};
 constexpr int64_t kGrain = 32 * 1024;
@@ -19,11 +18,7 @@ constexpr int64_t kGrain = 32 * 1024;
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 OpDef& copy_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(Family::kCopy)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_vmap(kVmapLater);
 }
 TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 
@@ -121,6 +116,14 @@ void check_matrix(const char* op, int64_t rank) {
 }
 
 template <bool kLower>
+Expr grad_of_triangle(Gradient& g) {
+  if constexpr (kLower)
+    return op<"tril">(g.out(), g.integer("diagonal"));
+  else
+    return op<"triu">(g.out(), g.integer("diagonal"));
+}
+
+template <bool kLower>
 void register_triangle(Registry& r) {
   static constexpr const char* kName = kLower ? "tril" : "triu";
   copy_op(r, cat(kName, "(input: Tensor, diagonal: int = 0) -> Tensor"),
@@ -135,6 +138,7 @@ void register_triangle(Registry& r) {
         check_matrix(kName, x.rank());
         return like(x);
       })
+      .grad("input", "", [](Gradient& g) { return grad_of_triangle<kLower>(g); })
       .samples({{"t(3, 4)"}, {"t(2, 3, 3), 1"}, {"t(4, 3), -1"}, {"strided(4, 6), 9"}})
       .reference(cat("np.", kName, "(input, diagonal)"));
   copy_op(r, cat(kName, "_(input: Tensor, diagonal: int = 0) -> Tensor"), cat(kName, ", in place."))
@@ -149,6 +153,7 @@ void register_triangle(Registry& r) {
         });
       })
       .shape([](const TensorMeta& x, int64_t) { return like(x); })
+      .grad("input", "", [](Gradient& g) { return grad_of_triangle<kLower>(g); })
       .samples({{"t(3, 4)"}, {"t(4, 3), -1"}})
       .reference(cat("np.", kName, "(input, diagonal)"));
 }
@@ -177,16 +182,19 @@ void register_rearranged(Registry& r) {
           "The order of elements reversed along the dims.")
       .kernel([](const Tensor& x, const Dims& dims) { return flip(x, dims); })
       .shape([](const TensorMeta& x, const Dims&) { return like(x); })
+      .grad("input", "", [](Gradient& g) { return op<"flip">(g.out(), g.dims("dims")); })
       .samples({{"t(2, 3), [0]"}, {"t(2, 3), [0, -1]"}, {"t(2, 3), []"}, {"strided(4, 6), [1]"}})
       .reference("np.flip(input, dims)");
   copy_op(r, "fliplr(input: Tensor) -> Tensor", "flip along dim 1.")
       .kernel([](const Tensor& x) { return flip(x, Dims{1}); })
       .shape([](const TensorMeta& x) { return like(x); })
+      .grad("input", "", [](Gradient& g) { return op<"flip">(g.out(), Dims{1}); })
       .samples({{"t(2, 3)"}})
       .reference("np.fliplr(input)");
   copy_op(r, "flipud(input: Tensor) -> Tensor", "flip along dim 0.")
       .kernel([](const Tensor& x) { return flip(x, Dims{0}); })
       .shape([](const TensorMeta& x) { return like(x); })
+      .grad("input", "", [](Gradient& g) { return op<"flip">(g.out(), Dims{0}); })
       .samples({{"t(2, 3)"}})
       .reference("np.flipud(input)");
   copy_op(r, "roll(input: Tensor, shifts: int[1], dims: int[1] = []) -> Tensor",
@@ -196,6 +204,12 @@ void register_rearranged(Registry& r) {
         return roll(x, shifts, dims);
       })
       .shape([](const TensorMeta& x, const Dims&, const Dims&) { return like(x); })
+      .grad("input", "",
+            [](Gradient& g) {
+              Dims shifts = g.dims("shifts");
+              for (int64_t& s : shifts) s = -s;
+              return op<"roll">(g.out(), shifts, g.dims("dims"));
+            })
       .samples({{"t(5), 2"}, {"t(2, 3), 1, 0"}, {"t(2, 3), [1, -1], [0, 1]"}})
       .reference("np.roll(input, shifts, None if dims == [] else dims)");
   copy_op(r, "rot90(input: Tensor, k: int = 1, dims: int[] = [0, 1]) -> Tensor",
@@ -204,6 +218,8 @@ void register_rearranged(Registry& r) {
       .shape([](const TensorMeta& x, int64_t k, const Dims& dims) {
         return TensorMeta{rot90_geometry(geometry_of(x), k, dims).sizes, x.dtype};
       })
+      .grad("input", "",
+            [](Gradient& g) { return op<"rot90">(g.out(), -g.integer("k"), g.dims("dims")); })
       .samples({{"t(2, 3)"}, {"t(2, 3), 2"}, {"t(2, 3), -1"}})
       .reference("np.rot90(input, k, dims)");
   register_triangle<true>(r);
@@ -213,9 +229,10 @@ void register_rearranged(Registry& r) {
       .kernel([](const Tensor& x, int64_t diagonal) {
         PRONG_CHECK(x.rank() == 1 || x.rank() == 2, kRuntime,
                     "diag(): Supports 1D or 2D tensors. Got ", x.rank(), "D");
-        if (x.rank() == 1) return diag_embed(x, diagonal, 0, 1);
-        return apply(x, diagonal_of(geometry_of(x), diagonal, 0, 1)).clone();
+        if (x.rank() == 1) return call_tensor("diag_embed", x, diagonal, int64_t{0}, int64_t{1});
+        return call_tensor("clone", call_tensor("diagonal", x, diagonal));
       })
+      .composite()
       .shape([](const TensorMeta& x, int64_t diagonal) {
         PRONG_CHECK(x.rank() == 1 || x.rank() == 2, kRuntime,
                     "diag(): Supports 1D or 2D tensors. Got ", x.rank(), "D");
@@ -232,6 +249,11 @@ void register_rearranged(Registry& r) {
       .shape([](const TensorMeta& x, int64_t offset, int64_t dim1, int64_t dim2) {
         return diag_embed_meta(x, offset, dim1, dim2);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"diagonal">(g.out(), g.integer("offset"), g.integer("dim1"),
+                                    g.integer("dim2"));
+            })
       .samples({{"t(2, 3)"}, {"t(3), 1"}})
       .reference(
           "np.stack([np.diag(v, offset) for v in input.reshape(-1, input.shape[-1])])"

@@ -9,7 +9,6 @@
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 Cost reduce_cost(const OpDef&, std::span<const IValue> args) {
@@ -19,11 +18,7 @@ Cost reduce_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema)
-      .family(Family::kReduce)
-      .cost(reduce_cost)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).family(Family::kReduce).cost(reduce_cost).no_vmap(kVmapLater);
 }
 
 std::vector<Sample> dim_samples() {
@@ -52,6 +47,24 @@ Tensor fold_dims(const Tensor& x, const ReducedDims& dims, bool keepdim, DType c
 
 TensorMeta reduced_meta(const TensorMeta& x, const IValue& dim, bool keepdim, DType dtype) {
   return {reduced_sizes(x.sizes, reduced_dims(dim, x.rank()), keepdim), dtype};
+}
+
+// ── what gradients are made of ──
+
+// The gradient of a result, or the result, against every element that went into it.
+Expr spread_out(Gradient& g, const Expr& x) {
+  return unreduced(x, g.value("dim"), g.flag("keepdim"), g.sizes("input"));
+}
+Expr zero_where(const Expr& mask, const Expr& x) { return op<"where">(mask, 0.0, x); }
+
+// How many elements went into each result.
+double count_of(Gradient& g, const IValue& dim) {
+  const Dims sizes = g.sizes("input");
+  const ReducedDims dims = reduced_dims(dim, static_cast<int64_t>(sizes.size()));
+  int64_t n = 1;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (dims.is_reduced[i]) n *= sizes[i];
+  return static_cast<double>(n);
 }
 
 // ── sums and products ──
@@ -155,6 +168,23 @@ Tensor mean_of(const Tensor& x, const IValue& dim, bool keepdim, DType dtype) {
   return call_tensor("true_divide", sum, count).to(dtype);
 }
 
+// The product of all others, for every element: of those before it and those after it, so that
+// zeros do no harm.
+Expr product_of_others(const Expr& x, int64_t dim) {
+  const Dims sizes = x.sizes();
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(sizes.size())),
+                n = sizes[static_cast<size_t>(d)];
+  const auto before = [&](const Expr& from) {
+    const Expr ones = op<"ones_like">(op<"narrow">(from, d, int64_t{0}, int64_t{1}));
+    const Expr rest = op<"narrow">(from, d, int64_t{0}, n - 1);
+    return op<"cumprod">(
+        Expr(x.builder(),
+             x.builder()("cat", {IValue::list({ones.value(), rest.value()}), IValue(d)})),
+        d);
+  };
+  return before(x) * op<"flip">(before(op<"flip">(x, Dims{d})), Dims{d});
+}
+
 void register_sums(Registry& r) {
   add_op(r,
          "sum(input: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) "
@@ -169,10 +199,7 @@ void register_sums(Registry& r) {
       .kernel([](const Tensor& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return sum_like<Sum>(x, dim, keepdim, sum_dtype(x.dtype(), dtype));
       })
-      .grad("input", "",
-            [](Gradient& g) {
-              return unreduced(g.out(), g.value("dim"), g.flag("keepdim"), g.sizes("input"));
-            })
+      .grad("input", "", [](Gradient& g) { return spread_out(g, g.out()); })
       .samples(dim_samples())
       .reference("np.sum(input, axis=dim, keepdims=keepdim)");
   add_op(r,
@@ -186,6 +213,8 @@ void register_sums(Registry& r) {
       .kernel([](const Tensor& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
         return sum_like<SumOfNumbers>(x, dim, keepdim, sum_dtype(x.dtype(), dtype));
       })
+      .grad("input", "input",
+            [](Gradient& g) { return zero_where(op<"isnan">(g["input"]), spread_out(g, g.out())); })
       .samples(dim_samples())
       .reference("np.nansum(input, axis=dim, keepdims=keepdim)");
   add_op(r,
@@ -200,12 +229,7 @@ void register_sums(Registry& r) {
         return mean_of(x, dim, keepdim, mean_dtype(x.dtype(), dtype));
       })
       .grad("input", "",
-            [](Gradient& g) {
-              const TensorMeta x = g.meta("input"), y = g.out().meta();
-              const double n =
-                  y.numel() ? static_cast<double>(x.numel()) / static_cast<double>(y.numel()) : 1;
-              return unreduced(g.out() / n, g.value("dim"), g.flag("keepdim"), x.sizes);
-            })
+            [](Gradient& g) { return spread_out(g, g.out() / count_of(g, g.value("dim"))); })
       .samples(dim_samples())
       .reference("np.mean(input, axis=dim, keepdims=keepdim)");
   add_op(r, "prod(input: Tensor, *, dtype: dtype? = None) -> Tensor")
@@ -217,6 +241,12 @@ void register_sums(Registry& r) {
       .kernel([](const Tensor& x, std::optional<DType> dtype) {
         return sum_like<Product>(x, IValue(), false, sum_dtype(x.dtype(), dtype));
       })
+      .grad("input", "input",
+            [](Gradient& g) {
+              const Expr x = op<"to">(op<"reshape">(g["input"], Dims{-1}), g.out().dtype());
+              if (x.meta().numel() == 0) return g.zeros(g.meta("input"));
+              return op<"reshape">(g.out() * product_of_others(x, 0), g.sizes("input"));
+            })
       .samples({{"t(3, 4)"}, {"t()"}, {"t(0)"}})
       .reference("np.prod(input)");
   add_op(
@@ -230,6 +260,13 @@ void register_sums(Registry& r) {
       .kernel([](const Tensor& x, int64_t dim, bool keepdim, std::optional<DType> dtype) {
         return sum_like<Product>(x, dim, keepdim, sum_dtype(x.dtype(), dtype));
       })
+      .grad("input", "input",
+            [](Gradient& g) {
+              const Expr x = op<"to">(g["input"], g.out().dtype());
+              if (x.rank() == 0) return g.out();
+              if (x.meta().numel() == 0) return g.zeros(x.meta());
+              return spread_out(g, g.out()) * product_of_others(x, g.integer("dim"));
+            })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0, True"}})
       .reference("np.prod(input, axis=dim, keepdims=keepdim)");
   add_op(r, "count_nonzero(input: Tensor, dim: int[1]? = None) -> Tensor")
@@ -365,8 +402,30 @@ double correction_of(const std::optional<Number>& given) {
   return given ? given->as_double() : 1.0;
 }
 
+// The gradient of a variance: 2 (x - mean) / (n - correction) of what comes back to it.
+Expr grad_of_variance(Gradient& g, const Expr& dy, const IValue& dim, bool keepdim,
+                      double correction) {
+  const Expr x = g["input"];
+  return unreduced(dy * (2 / (count_of(g, dim) - correction)), dim, keepdim, x.sizes()) *
+         (x - op<"mean">(x, dim, true));
+}
+// Of a deviation, from its value; a deviation of 0 has no slope.
+Expr grad_of_root(const Expr& dy, const Expr& root) {
+  return zero_where(op<"eq">(root, 0.0), dy / (root * 2.0));
+}
+template <bool kIsRoot>
+Expr grad_of_spread(Gradient& g, const IValue& dim, bool keepdim, double correction) {
+  return grad_of_variance(g, kIsRoot ? grad_of_root(g.out(), g["result"]) : g.out(), dim, keepdim,
+                          correction);
+}
+double given_correction(Gradient& g) {
+  const IValue given = g.value("correction");
+  return given.is_none() ? 1.0 : given.to_double();
+}
+
 template <bool kIsRoot>
 void register_spread(Registry& r, const std::string& name, const std::string& word) {
+  constexpr const char* kUses = kIsRoot ? "input, result" : "input";
   add_op(r, cat(name,
                 "(input: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool "
                 "= False) -> Tensor"))
@@ -380,6 +439,11 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
           [](const Tensor& x, const IValue& dim, std::optional<Number> correction, bool keepdim) {
             return spread_of(x, dim, correction_of(correction), keepdim, kIsRoot).variance;
           })
+      .grad("input", kUses,
+            [](Gradient& g) {
+              return grad_of_spread<kIsRoot>(g, g.value("dim"), g.flag("keepdim"),
+                                             given_correction(g));
+            })
       .samples(
           {{"t(3, 4)"}, {"t(3, 4), dim=1"}, {"t(3, 4), dim=(0, 1), correction=0, keepdim=True"}})
       .reference(
@@ -394,6 +458,10 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
       .kernel([](const Tensor& x, bool unbiased) {
         return spread_of(x, IValue(), unbiased, false, kIsRoot).variance;
       })
+      .grad("input", kUses,
+            [](Gradient& g) {
+              return grad_of_spread<kIsRoot>(g, IValue(), false, g.flag("unbiased"));
+            })
       .samples({{"t(3, 4), False"}})
       .reference(cat("np.", name, "(input, ddof=int(unbiased))"));
   add_op(r,
@@ -407,6 +475,11 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
       .kernel([](const Tensor& x, const IValue& dim, bool unbiased, bool keepdim) {
         return spread_of(x, dim, unbiased, keepdim, kIsRoot).variance;
       })
+      .grad("input", kUses,
+            [](Gradient& g) {
+              return grad_of_spread<kIsRoot>(g, g.value("dim"), g.flag("keepdim"),
+                                             g.flag("unbiased"));
+            })
       .samples({{"t(3, 4), 1, False"}, {"t(3, 4), 0, unbiased=True, keepdim=True"}})
       .reference(cat("np.", name, "(input, axis=dim, ddof=int(unbiased), keepdims=keepdim)"));
   add_op(r, cat(name,
@@ -425,6 +498,15 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
             const Spread s = spread_of(x, dim, correction_of(correction), keepdim, kIsRoot);
             return std::tuple(s.variance, s.mean);
           })
+      .grad("input", kUses,
+            [](Gradient& g) {
+              const IValue dim = g.value("dim");
+              const Expr of_mean = spread_out(g, g.out(1) / count_of(g, dim));
+              if (!g.has_out(0)) return of_mean;
+              const Expr of_spread =
+                  grad_of_spread<kIsRoot>(g, dim, g.flag("keepdim"), given_correction(g));
+              return g.has_out(1) ? of_spread + of_mean : of_spread;
+            })
       .samples({{"t(3, 4)"}, {"t(3, 4), dim=1, keepdim=True"}})
       .reference(cat("(np.", name,
                      "(input, axis=dim, ddof=1, keepdims=keepdim), np.mean(input, axis=dim, "
@@ -512,6 +594,24 @@ TensorMeta norm_meta(const TensorMeta& x, const IValue& dim, bool keepdim,
   return reduced_meta(x, dim, keepdim, real_dtype(dtype ? *dtype : x.dtype));
 }
 
+// Where the norm is 0 its slope is taken as 0, as PyTorch does.
+Expr grad_of_norm(Gradient& g, double p) {
+  if (p == 0) return g.zeros(g.meta("input"));
+  const Expr x = g["input"], norm = spread_out(g, g["result"]), dy = spread_out(g, g.out());
+  if (p == 1) return op<"sign">(x) * dy;
+  if (p == 2) return dy * zero_where(op<"eq">(norm, 0.0), x / norm);
+  if (std::isinf(p)) {  // the elements that are the extreme share it
+    const Expr at = op<"logical_or">(op<"eq">(op<"abs">(x), norm),
+                                     op<"logical_and">(op<"isnan">(x), op<"isnan">(norm)));
+    const Expr count = op<"sum">(at, g.value("dim"), true);
+    return op<"where">(at, op<"sign">(x) * (dy / count), 0.0);
+  }
+  const Expr sized =
+      p < 2 ? op<"sign">(x) * op<"pow">(op<"abs">(x), p - 1) : x * op<"pow">(op<"abs">(x), p - 2);
+  if (p < 1) return zero_where(op<"eq">(x, 0.0), sized) * (dy * op<"pow">(norm, 1 - p));
+  return sized * zero_where(op<"eq">(norm, 0.0), dy / op<"pow">(norm, p - 1));
+}
+
 void register_norms(Registry& r) {
   add_op(r,
          "norm(input: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, "
@@ -526,6 +626,11 @@ void register_norms(Registry& r) {
                  std::optional<DType> dtype) {
         return norm_of(x, p ? p->as_double() : 2.0, dim, keepdim, dtype);
       })
+      .grad("input", "input, result",
+            [](Gradient& g) {
+              const IValue p = g.value("p");
+              return grad_of_norm(g, p.is_none() ? 2.0 : p.to_double());
+            })
       .samples({{"t(3, 4)"},
                 {"t(3, 4), 1, dim=1"},
                 {"t(3, 4), 3, dim=0, keepdim=True"},
@@ -546,6 +651,7 @@ void register_norms(Registry& r) {
                     "' yet");
         return norm_of(x, 2.0, dim, keepdim, dtype);
       })
+      .grad("input", "input, result", [](Gradient& g) { return grad_of_norm(g, 2.0); })
       .samples({{"t(3, 4), 'fro'"}})
       .reference("np.sqrt(np.sum(input * input))");
   add_op(r, "dist(input: Tensor, other: Tensor, p: Scalar = 2) -> Tensor")
@@ -554,8 +660,9 @@ void register_norms(Registry& r) {
         return TensorMeta{{}, real_dtype(x.dtype)};
       })
       .kernel([](const Tensor& x, const Tensor& y, Number p) {
-        return norm_of(call_tensor("sub", x, y), p.as_double(), IValue(), false, std::nullopt);
+        return call_tensor("norm", call_tensor("sub", x, y), p);
       })
+      .composite()
       .samples({{"t(3, 4), t(3, 4)"}, {"t(3, 4), t(4), 1"}})
       .reference("np.linalg.norm(np.ravel(input - other), ord=p)");
 }

@@ -3,14 +3,13 @@
 #include <vector>
 
 #include "ops/blas/lstm.h"
+#include "ops/gradient.h"
 #include "ops/kernels/product.h"
-#include "ops/op_def.h"
 #include "runtime/parallel.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 struct Settings {
@@ -197,6 +196,11 @@ Tensor run_layer(const Tensor& input, const std::vector<Tensor>& states,
   return out;
 }
 
+Tensor dropped(const Tensor& x, double p) {
+  const Tensor mask = call_tensor("bernoulli_.float", Tensor::empty(x.sizes(), x.dtype()), 1 - p);
+  return call_tensor("mul", x, call_tensor("mul", mask, 1 / (1 - p)));
+}
+
 template <class T>
 std::vector<Tensor> run_layers(const Tensor& input, const std::vector<Tensor>& given,
                                const std::vector<Tensor>& params, const Settings& s) {
@@ -208,14 +212,132 @@ std::vector<Tensor> run_layers(const Tensor& input, const std::vector<Tensor>& g
   Tensor x = input;
   for (int64_t layer = 0; layer < s.num_layers; ++layer) {
     x = run_layer<T>(x, states, params, s, layer, finals);
-    if (s.train && s.dropout > 0 && layer + 1 < s.num_layers) {
-      const Tensor mask =
-          call_tensor("bernoulli_.float", Tensor::empty(x.sizes(), x.dtype()), 1 - s.dropout);
-      x = call_tensor("mul", x, call_tensor("mul", mask, 1 / (1 - s.dropout)));
-    }
+    if (s.train && s.dropout > 0 && layer + 1 < s.num_layers) x = dropped(x, s.dropout);
   }
   std::vector<Tensor> results{x};
   results.insert(results.end(), finals.begin(), finals.end());
+  return results;
+}
+
+// ── one layer and direction, with what its gradient needs ──
+
+struct LayerResult {
+  Tensor out, h_n, c_n, gates, cells;
+};
+
+template <class T>
+LayerResult run_saving(blas::Cell cell, const Tensor& given, const Tensor& h0, const Tensor& c0,
+                       const std::vector<Tensor>& params, bool reverse, bool batch_first) {
+  const Tensor x = given.stride(2) == 1 || given.size(2) <= 1 ? given : given.contiguous();
+  const int time = batch_first ? 1 : 0, batch = 1 - time;
+  const int64_t hidden = params[1].size(1), saved = cell == blas::Cell::kGru ? 4 : gate_count(cell);
+  Dims sizes = x.sizes();
+  sizes[2] = hidden;
+  const bool is_lstm = cell == blas::Cell::kLstm;
+  const Tensor h = h0.contiguous(), c = is_lstm ? c0.contiguous() : Tensor();
+  const auto room = [&](DimsView s) { return Tensor::empty(s, x.dtype()); };
+  LayerResult r{room(sizes), room(h.sizes()), room(is_lstm ? h.sizes() : Dims{0}),
+                room(Dims{x.size(time), x.size(batch), saved, hidden}),
+                room(is_lstm ? Dims{x.size(time), x.size(batch), hidden} : Dims{0})};
+  blas::RecurrentCall<T> call{};
+  call.steps = x.size(time);
+  call.batch = x.size(batch);
+  call.reverse = reverse;
+  call.x = x.data<T>();
+  call.x_step = x.stride(time);
+  call.x_batch = x.stride(batch);
+  call.h0 = h.data<T>();
+  call.c0 = is_lstm ? c.data<T>() : nullptr;
+  call.out = r.out.template data<T>();
+  call.out_step = r.out.stride(time);
+  call.out_batch = r.out.stride(batch);
+  call.h_n = r.h_n.template data<T>();
+  call.c_n = is_lstm ? r.c_n.template data<T>() : nullptr;
+  call.gates = r.gates.template data<T>();
+  call.cells = is_lstm ? r.cells.template data<T>() : nullptr;
+  Settings s{};
+  s.cell = cell;
+  run_cell<T>(s, params, call);
+  return r;
+}
+
+std::tuple<Expr, Expr, Expr, std::vector<Expr>> layer_gradient(Gradient& g) {
+  const Expr back =
+      op<"recurrent_backward">(g.out(0), g.out(1), g.out(2), g["input"], g["h0"], g.value("c0"),
+                               g.value("params"), g["result"], g["result.3"], g["result.4"],
+                               g.value("cell"), g.value("reverse"), g.value("batch_first"));
+  std::vector<Expr> params{back[3], back[4]};
+  if (g.length("params") > 2) params.insert(params.end(), {back[5], back[6]});
+  return {back[0], back[1], g.is_given("c0") ? back[2] : g.none(), params};
+}
+
+void register_layer(Registry& r) {
+  r.add(
+       "recurrent_layer(input: Tensor, h0: Tensor, c0: Tensor?, params: Tensor[], cell: int, "
+       "reverse: bool, batch_first: bool) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+      .doc(
+          "One layer and direction of an LSTM, a GRU or a plain RNN (cell 0, 1, 2: tanh, 3: relu): "
+          "the outputs, the last states, and for the way back the gates and cell states.")
+      .where({.function = false, .method = false})
+      .kernel([](const Tensor& x, const Tensor& h0, const std::optional<Tensor>& c0,
+                 const std::vector<Tensor>& params, int64_t cell, bool reverse, bool batch_first) {
+        const auto run = [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          return run_saving<T>(static_cast<blas::Cell>(cell), x, h0, c0.value_or(Tensor()), params,
+                               reverse, batch_first);
+        };
+        const LayerResult a =
+            x.dtype() == DType::kFloat64 ? run(TypeTag<double>{}) : run(TypeTag<float>{});
+        return std::make_tuple(a.out, a.h_n, a.c_n, a.gates, a.cells);
+      })
+      .shape([](const TensorMeta& x, const TensorMeta& h0, const std::optional<TensorMeta>&,
+                const std::vector<TensorMeta>&, int64_t cell, bool, bool batch_first) {
+        const bool is_lstm = static_cast<blas::Cell>(cell) == blas::Cell::kLstm;
+        const int64_t gates = static_cast<blas::Cell>(cell) == blas::Cell::kGru
+                                  ? 4
+                                  : gate_count(static_cast<blas::Cell>(cell));
+        const int64_t steps = x.sizes[batch_first ? 1 : 0], batch = h0.sizes[0],
+                      hidden = h0.sizes[1];
+        TensorMeta out = x;
+        out.sizes[2] = hidden;
+        return std::make_tuple(out, h0, TensorMeta{is_lstm ? h0.sizes : Dims{0}, x.dtype},
+                               TensorMeta{{steps, batch, gates, hidden}, x.dtype},
+                               TensorMeta{is_lstm ? Dims{steps, batch, hidden} : Dims{0}, x.dtype});
+      })
+      .grad("input, h0, c0, params", "input, h0, c0, params, result, result.3, result.4",
+            [](Gradient& g) { return layer_gradient(g); })
+      .no_vmap(kVmapLater)
+      .samples({{"t(3, 2, 4), t(2, 5), t(2, 5), [t(20, 4), t(20, 5), t(20), t(20)], 0, False, "
+                 "False"},
+                {"t(2, 3, 4), t(2, 5), None, [t(15, 4), t(15, 5)], 1, True, True"}});
+}
+
+// All layers out of such ones, for gradients.
+std::vector<Tensor> run_composed(Tensor x, const std::vector<Tensor>& states,
+                                 const std::vector<Tensor>& params, const Settings& s) {
+  const bool is_lstm = s.cell == blas::Cell::kLstm;
+  std::vector<Tensor> h_n, c_n;
+  for (int64_t layer = 0; layer < s.num_layers; ++layer) {
+    std::vector<Tensor> outs;
+    for (int64_t d = 0; d < s.directions(); ++d) {
+      const int64_t index = layer * s.directions() + d;
+      const auto first = params.begin() + index * s.per_cell();
+      const auto state = [&](size_t i) {
+        return call_tensor("select", states[i], int64_t{0}, index);
+      };
+      const IValue r =
+          call("recurrent_layer", x, state(0), is_lstm ? std::optional(state(1)) : std::nullopt,
+               std::vector<Tensor>(first, first + s.per_cell()), static_cast<int64_t>(s.cell),
+               d == 1, s.batch_first);
+      outs.push_back(r.items()[0].to_tensor());
+      h_n.push_back(r.items()[1].to_tensor());
+      if (is_lstm) c_n.push_back(r.items()[2].to_tensor());
+    }
+    x = outs.size() == 1 ? outs[0] : call_tensor("cat", outs, int64_t{2});
+    if (s.train && s.dropout > 0 && layer + 1 < s.num_layers) x = dropped(x, s.dropout);
+  }
+  std::vector<Tensor> results{x, call_tensor("stack", h_n, int64_t{0})};
+  if (is_lstm) results.push_back(call_tensor("stack", c_n, int64_t{0}));
   return results;
 }
 
@@ -231,19 +353,22 @@ std::vector<Tensor> run(const Tensor& x, const std::vector<Tensor>& states,
   if (x.numel() == 0 &&
       shape.output.numel() == 0) {  // no steps or no rows: the states pass through
     std::vector<Tensor> results{Tensor::empty(shape.output.sizes, x.dtype())};
-    for (const Tensor& t : states) results.push_back(t.clone());
+    for (const Tensor& t : states) results.push_back(call_tensor("clone", t));
     return results;
   }
-  if (x.dtype() == DType::kFloat32) return run_layers<float>(x, states, params, s);
-  if (x.dtype() == DType::kFloat64) return run_layers<double>(x, states, params, s);
-  const auto widen = [](const std::vector<Tensor>& ts) {
+  if (size_of(x.dtype()) > 2) {
+    if (composing) return run_composed(x, states, params, s);
+    return x.dtype() == DType::kFloat64 ? run_layers<double>(x, states, params, s)
+                                        : run_layers<float>(x, states, params, s);
+  }
+  const auto widen = [](const Tensor& t) { return call_tensor("to", t, DType::kFloat32); };
+  const auto widen_all = [&](const std::vector<Tensor>& ts) {
     std::vector<Tensor> wide;
-    for (const Tensor& t : ts) wide.push_back(t.to(DType::kFloat32));
+    for (const Tensor& t : ts) wide.push_back(widen(t));
     return wide;
   };
-  std::vector<Tensor> results =
-      run_layers<float>(x.to(DType::kFloat32), widen(states), widen(params), s);
-  for (Tensor& t : results) t = t.to(x.dtype());
+  std::vector<Tensor> results = run(widen(x), widen_all(states), widen_all(params), s);
+  for (Tensor& t : results) t = call_tensor("to", t, x.dtype());
   return results;
 }
 
@@ -277,7 +402,7 @@ void register_single_state(Registry& r, const char* doc, std::vector<Sample> sam
         return std::make_tuple(out[0], out[1]);
       })
       .cost(rnn_cost)
-      .no_grad(kGradLater)
+      .composite()
       .no_vmap(kVmapLater)
       .samples(std::move(samples));
 }
@@ -285,6 +410,7 @@ void register_single_state(Registry& r, const char* doc, std::vector<Sample> sam
 }  // namespace
 
 void register_rnn(Registry& r) {
+  register_layer(r);
   r.add(
        "lstm(input: Tensor, hx: Tensor[], params: Tensor[], has_biases: bool, num_layers: int, "
        "dropout: float, train: bool, "
@@ -310,7 +436,7 @@ void register_rnn(Registry& r) {
         return std::make_tuple(out[0], out[1], out[2]);
       })
       .cost(rnn_cost)
-      .no_grad(kGradLater)
+      .composite()
       .no_vmap(kVmapLater)
       .samples({{"t(3, 2, 4), [t(1, 2, 5), t(1, 2, 5)], [t(20, 4), t(20, 5), t(20), t(20)], True, "
                  "1, 0.0, False, False, False"},

@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
 #include "ops/kernels/indexing.h"
-#include "ops/op_def.h"
 #include "tensor/strided.h"
 
 namespace prong {
 
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr const char* kIndices = "the results are indices";
 constexpr Spelling kFunctionOnly{.method = false};
@@ -23,11 +22,7 @@ constexpr int64_t kGrain = 16 * 1024;
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 OpDef& scatter_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(Family::kCopy)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).doc(std::move(doc)).family(Family::kCopy).no_vmap(kVmapLater);
 }
 TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 
@@ -265,6 +260,99 @@ void scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Ten
   });
 }
 
+// ── gradients ──
+
+Expr gathered(Gradient& g, const Expr& x) { return op<"gather">(x, g.integer("dim"), g["index"]); }
+Expr zeros_like(Gradient& g, const Expr& x) { return g.zeros({x.sizes(), x.dtype()}); }
+// The part of src that the index reaches, and the gradient of that part as one of all of src.
+Expr reached(Gradient& g, Expr src) {
+  const Dims sizes = g["index"].sizes();
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (src.sizes()[d] > sizes[d])
+      src = op<"narrow">(src, static_cast<int64_t>(d), int64_t{0}, sizes[d]);
+  return src;
+}
+Expr for_whole_source(Gradient& g, Expr part) {
+  const Dims sizes = g.sizes("src");
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    Dims grown = part.sizes();
+    const int64_t n = grown[d];
+    if (n == sizes[d]) continue;
+    grown[d] = sizes[d];
+    part = op<"slice_backward">(part, grown, static_cast<int64_t>(d), int64_t{0}, n, int64_t{1});
+  }
+  return part;
+}
+Expr without_written(Gradient& g, const Expr& x) {
+  return op<"scatter.value">(x, g.integer("dim"), g["index"], 0.0);
+}
+
+struct Shares {
+  Expr input, src;  // of the part of src that the index reaches
+};
+
+Shares product_shares(Gradient& g, const Expr& dy, const Expr& x, const Expr& src,
+                      bool include_self) {
+  const int64_t dim = g.integer("dim");
+  const Expr index = g["index"];
+  const auto reduced = [&](const Expr& to, const Expr& from) {
+    return op<"scatter_reduce">(to, dim, index, from, "prod", include_self);
+  };
+  Shares shares;
+  if (g.needs("input")) {
+    const Expr safe = op<"where">(op<"eq">(x, 0.0), 1.0, x);
+    shares.input = dy * reduced(safe, src) / safe;
+  }
+  if (g.needs("src")) {
+    // A single zero among those that meet in one place: the product of the others without it.
+    const Expr is_zero = op<"eq">(src, 0.0);
+    const Expr zeros =
+        gathered(g, op<"scatter_add">(zeros_like(g, x), dim, index, op<"to">(is_zero, x.dtype())));
+    const Expr is_single = op<"logical_and">(is_zero, op<"eq">(zeros, 1.0));
+    const Expr others = reduced(x, op<"where">(is_single, 1.0, src));
+    const Expr whole = reduced(x, src);
+    shares.src = op<"where">(is_single, gathered(g, dy * others),
+                             gathered(g, dy * whole) / op<"where">(is_zero, 1.0, src));
+  }
+  return shares;
+}
+
+Shares mean_shares(Gradient& g, const Expr& dy, bool include_self) {
+  const int64_t dim = g.integer("dim");
+  const Expr own = include_self ? op<"ones_like">(dy) : op<"zeros_like">(dy);
+  const Expr count =
+      op<"scatter_add">(own, dim, g["index"], g.full({g["index"].sizes(), dy.dtype()}, 1.0));
+  const Expr safe = op<"clamp">(count, int64_t{1});
+  return {dy / safe, gathered(g, dy) / gathered(g, safe)};
+}
+
+// The elements that are the extreme share its gradient.
+Shares extreme_shares(Gradient& g, const Expr& dy, const Expr& x, const Expr& src,
+                      const Expr& result) {
+  const Expr mine = op<"to">(op<"eq">(x, result), dy.dtype());
+  const Expr theirs = op<"to">(op<"eq">(src, gathered(g, result)), dy.dtype());
+  const Expr each = dy / op<"scatter_add">(mine, g.integer("dim"), g["index"], theirs);
+  return {mine * each, theirs * gathered(g, each)};
+}
+
+std::tuple<Expr, Expr> reduce_gradient(Gradient& g, const std::string& how, bool include_self) {
+  const Expr dy = g.out();
+  if (g.meta("input").numel() == 0 || g["index"].meta().numel() == 0)
+    return {dy, g.zeros(g.meta("src"))};
+  Shares shares;
+  if (how == "sum")
+    shares = {dy, gathered(g, dy)};
+  else if (how == "mean")
+    shares = mean_shares(g, dy, include_self);
+  else if (how == "prod")
+    shares = product_shares(g, dy, g["input"], reached(g, g["src"]), include_self);
+  else
+    shares = extreme_shares(g, dy, g["input"], reached(g, g["src"]), g["result"]);
+  if (shares.input.defined() && !include_self) shares.input = without_written(g, shares.input);
+  if (shares.src.defined()) shares.src = for_whole_source(g, shares.src);
+  return {shares.input, shares.src};
+}
+
 struct Facets {
   std::string doc;
   std::vector<Sample> samples;
@@ -272,14 +360,24 @@ struct Facets {
 };
 
 // name and name_ (in Python's spelling) from one action on the tensor that is written.
+struct BothForms {
+  OpDef &plain, &in_place;
+  template <class F>
+  BothForms& grad(std::string_view arguments, std::string_view uses, F rule) {
+    plain.grad(arguments, uses, rule);
+    in_place.grad(arguments, uses, rule);
+    return *this;
+  }
+};
 template <class F, class... A>
-void both_forms(Registry& r, const std::string& name, const std::string& rest, const Facets& facets,
-                void (F::*)(const Tensor&, A...) const) {
+BothForms both_forms(Registry& r, const std::string& name, const std::string& rest,
+                     const Facets& facets, void (F::*)(const Tensor&, A...) const) {
   const std::string base = name.substr(0, name.find('.')), overload = name.substr(base.size());
   const auto meta = [](const OpDef&, std::span<const IValue> args) -> IValue {
     return like(meta_from(args[0]));
   };
-  scatter_op(r, cat(name, rest), facets.doc)
+  OpDef& plain = scatter_op(r, cat(name, rest), facets.doc);
+  plain
       .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
         const Tensor out = x.clone();
         F{}(out, a...);
@@ -288,8 +386,8 @@ void both_forms(Registry& r, const std::string& name, const std::string& rest, c
       .boxed_shape(meta)
       .samples(facets.samples)
       .reference(facets.reference);
-  scatter_op(r, cat(base, "_", overload, rest), cat(facets.doc, " In place."))
-      .where(kMethodOnly)
+  OpDef& in_place = scatter_op(r, cat(base, "_", overload, rest), cat(facets.doc, " In place."));
+  in_place.where(kMethodOnly)
       .mutates(0)
       .kernel([](const Tensor& x, const std::remove_cvref_t<A>&... a) {
         F{}(x, a...);
@@ -299,11 +397,12 @@ void both_forms(Registry& r, const std::string& name, const std::string& rest, c
       .boxed_shape(meta)
       .samples(facets.samples)
       .reference(facets.reference);
+  return {plain, in_place};
 }
 template <class F>
-void both_forms(Registry& r, const std::string& name, const std::string& rest, const Facets& facets,
-                F) {
-  both_forms<F>(r, name, rest, facets, &F::operator());
+BothForms both_forms(Registry& r, const std::string& name, const std::string& rest,
+                     const Facets& facets, F) {
+  return both_forms<F>(r, name, rest, facets, &F::operator());
 }
 
 void register_scatters(Registry& r) {
@@ -317,6 +416,11 @@ void register_scatters(Registry& r) {
         check_gather(x, dim, index);
         return TensorMeta{index.sizes, x.dtype};
       })
+      .grad("input", "index",
+            [](Gradient& g) {
+              return op<"scatter_add">(g.zeros({g.sizes("input"), g.out().dtype()}),
+                                       g.integer("dim"), g["index"], g.out());
+            })
       .samples({{"t(2, 3), 1, torch.tensor([[0, 2], [1, 1]])"},
                 {"t(2, 3), 0, torch.tensor([[0, 1, 0]])"}})
       .reference(
@@ -331,7 +435,9 @@ void register_scatters(Registry& r) {
                  return scatter(x, dim, index, broadcast_to(src.to(x.dtype()), index.sizes()),
                                 Reduce::kPut);
                scatter(x, dim, index, src, Reduce::kPut);
-             });
+             })
+      .grad("input", "index", [](Gradient& g) { return without_written(g, g.out()); })
+      .grad("src", "index", [](Gradient& g) { return for_whole_source(g, gathered(g, g.out())); });
   both_forms(r, "scatter.value",
              "(input: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
              {"input[index[i][j]][j] = value for dim 0; elsewhere likewise.",
@@ -339,7 +445,8 @@ void register_scatters(Registry& r) {
               ""},
              [](const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {
                scatter(x, dim, index, value_for(x, index, value), Reduce::kPut);
-             });
+             })
+      .grad("input", "index", [](Gradient& g) { return without_written(g, g.out()); });
   both_forms(r, "scatter.reduce",
              "(input: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor",
              {"scatter that adds or multiplies where it writes.",
@@ -350,7 +457,11 @@ void register_scatters(Registry& r) {
                const Tensor values =
                    src.is_wrapped_number() ? broadcast_to(src.to(x.dtype()), index.sizes()) : src;
                scatter(x, dim, index, values, reduce_of(reduce));
-             });
+             })
+      .grad("input, src", "input, index, src", [](Gradient& g) {
+        const bool adds = g.value("reduce").to_string() == "add";
+        return reduce_gradient(g, adds ? "sum" : "prod", true);
+      });
   both_forms(r, "scatter.value_reduce",
              "(input: Tensor, dim: int, index: Tensor, value: Scalar, *, reduce: str) -> Tensor",
              {"scatter of one value that adds or multiplies where it writes.",
@@ -359,7 +470,13 @@ void register_scatters(Registry& r) {
              [](const Tensor& x, int64_t dim, const Tensor& index, const Number& value,
                 const std::string& reduce) {
                scatter(x, dim, index, value_for(x, index, value), reduce_of(reduce));
-             });
+             })
+      .grad("input", "index", [](Gradient& g) {
+        if (g.value("reduce").to_string() == "add") return g.out();
+        const Expr factors = op<"scatter.value_reduce">(op<"ones_like">(g.out()), g.integer("dim"),
+                                                        g["index"], g.value("value"), "multiply");
+        return g.out() * factors;
+      });
   both_forms(
       r, "scatter_add", "(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
       {"input[index[i][j]][j] += src[i][j] for dim 0; elsewhere likewise; equal places add up.",
@@ -367,7 +484,9 @@ void register_scatters(Registry& r) {
        ""},
       [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
         scatter(x, dim, index, src, Reduce::kAdd);
-      });
+      })
+      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("src", "index", [](Gradient& g) { return for_whole_source(g, gathered(g, g.out())); });
   both_forms(r, "scatter_reduce",
              "(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: "
              "bool = True) -> Tensor",
@@ -378,11 +497,16 @@ void register_scatters(Registry& r) {
               ""},
              [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                 const std::string& reduce,
-                bool include_self) { scatter_reduce(x, dim, index, src, reduce, include_self); });
+                bool include_self) { scatter_reduce(x, dim, index, src, reduce, include_self); })
+      .grad("input, src", "input, index, src, result", [](Gradient& g) {
+        return reduce_gradient(g, g.value("reduce").to_string(), g.flag("include_self"));
+      });
   scatter_op(r, "take_along_dim(input: Tensor, indices: Tensor, dim: int? = None) -> Tensor",
              "gather after broadcasting the other dimensions; over the flat tensor without dim.")
       .kernel([](const Tensor& x, const Tensor& indices, const std::optional<int64_t>& dim) {
-        if (!dim) return gather(reshape(x, Dims{-1}), 0, reshape(indices, Dims{-1}));
+        if (!dim)
+          return call_tensor("gather", call_tensor("reshape", x, Dims{-1}), int64_t{0},
+                             reshape(indices, Dims{-1}));
         PRONG_CHECK(x.rank() == indices.rank(), kRuntime,
                     "torch.take_along_dim(): input and indices should have the same number of "
                     "dimensions, but got ",
@@ -394,9 +518,10 @@ void register_scatters(Registry& r) {
         Dims common = broadcast_shapes(own, wanted), index_sizes = common;
         common[d] = x.sizes()[d];
         index_sizes[d] = indices.sizes()[d];
-        return gather(broadcast_to(x, common), static_cast<int64_t>(d),
-                      broadcast_to(indices, index_sizes));
+        return call_tensor("gather", call_tensor("expand", x, common), static_cast<int64_t>(d),
+                           broadcast_to(indices, index_sizes));
       })
+      .composite()
       .shape([](const TensorMeta& x, const TensorMeta& indices, const std::optional<int64_t>& dim) {
         if (!dim) return TensorMeta{Dims{indices.numel()}, x.dtype};
         const size_t d = at(wrap_dim(*dim, x.rank()));
@@ -452,6 +577,13 @@ void register_masks(Registry& r) {
   scatter_op(r, "masked_select(input: Tensor, mask: Tensor) -> Tensor",
              "The elements where the mask is True, as a vector.")
       .kernel([](const Tensor& x, const Tensor& mask) { return masked_select(x, mask); })
+      .grad("input", "mask",
+            [](Gradient& g) {
+              const Expr mask = g["mask"];
+              const Dims sizes = broadcast_shapes(g.sizes("input"), mask.sizes());
+              return op<"masked_scatter">(g.zeros({sizes, g.out().dtype()}),
+                                          op<"expand">(mask, sizes), g.out());
+            })
       .dynamic_shape("the size is the number of True elements")
       .samples({{"t(2, 3), b(2, 3)"}, {"t(2, 3), b(3)"}})
       .reference(
@@ -463,7 +595,16 @@ void register_masks(Registry& r) {
               ""},
              [](const Tensor& x, const Tensor& mask, const Tensor& source) {
                masked_scatter(x, mask, source);
-             });
+             })
+      .grad("input", "mask", [](Gradient& g) { return op<"where">(g["mask"], 0.0, g.out()); })
+      .grad("source", "mask", [](Gradient& g) {
+        const Expr taken = op<"masked_select">(g.out(), op<"expand">(g["mask"], g.out().sizes()));
+        const TensorMeta source = g.meta("source");
+        const int64_t used = taken.meta().numel();
+        return op<"reshape">(op<"slice_backward">(taken, Dims{source.numel()}, int64_t{0},
+                                                  int64_t{0}, used, int64_t{1}),
+                             source.sizes);
+      });
   scatter_op(r, "nonzero(input: Tensor) -> Tensor",
              "The coordinates of the elements that are not zero, a row each.")
       .not_differentiable(kIndices)

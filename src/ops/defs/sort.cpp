@@ -1,13 +1,13 @@
 // Orders and what follows from them: sort, argsort, topk, kthvalue, median, mode, quantile.
 #include <cmath>
 
+#include "ops/gradient.h"
 #include "ops/kernels/rows.h"
 #include "ops/kernels/sorting.h"
 
 namespace prong {
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 
 Cost sort_cost(const OpDef&, std::span<const IValue> args) {
@@ -17,11 +17,7 @@ Cost sort_cost(const OpDef&, std::span<const IValue> args) {
 }
 
 OpDef& add_op(Registry& r, std::string_view schema) {
-  return r.add(schema)
-      .family(Family::kReduce)
-      .cost(sort_cost)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).family(Family::kReduce).cost(sort_cost).no_vmap(kVmapLater);
 }
 
 // Calls f(row, at, stride) for every row along dim, in parallel: its elements are x[at + i *
@@ -76,6 +72,8 @@ void register_orders(Registry& r) {
       .kernel([](const Tensor& x, int64_t dim, bool descending, bool) {
         return sorted(x, dim, descending);
       })
+      .grad("input", "result.1",
+            [](Gradient& g) { return picked_gradient(g, g.integer("dim"), true); })
       .samples(
           {{"t(3, 4)"}, {"t(3, 4), dim=0"}, {"t(3, 4), 1, True"}, {"t(0, 4)"}, {"strided(4, 6)"}});
   add_op(r,
@@ -95,7 +93,10 @@ void register_orders(Registry& r) {
   add_op(r, "msort(input: Tensor) -> Tensor")
       .doc("The elements along the first dim in order.")
       .shape([](const TensorMeta& x) { return x; })
-      .kernel([](const Tensor& x) { return std::get<0>(sorted(x, 0, false)); })
+      .kernel([](const Tensor& x) {
+        return call("sort", x, int64_t{0}, false, false).items()[0].to_tensor();
+      })
+      .composite()
       .samples({{"t(3, 4)"}})
       .reference("np.sort(input, axis=0)");
 }
@@ -258,6 +259,14 @@ std::tuple<TensorMeta, TensorMeta> picked_meta(const TensorMeta& x, int64_t dim,
   return {TensorMeta{sizes, x.dtype}, TensorMeta{sizes, DType::kInt64}};
 }
 
+// All elements that are the median share its gradient.
+Expr grad_of_whole_median(Gradient& g) {
+  const Expr x = g["input"], y = g["result"];
+  const Expr mask =
+      op<"logical_or">(op<"eq">(x, y), op<"logical_and">(op<"isnan">(x), op<"isnan">(y)));
+  return op<"where">(mask, g.out() / op<"sum">(mask), 0.0);
+}
+
 void register_parts(Registry& r) {
   add_op(r,
          "topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> "
@@ -269,6 +278,8 @@ void register_parts(Registry& r) {
       .kernel([](const Tensor& x, int64_t k, int64_t dim, bool largest, bool in_order) {
         return top(x, k, dim, largest, in_order);
       })
+      .grad("input", "result.1",
+            [](Gradient& g) { return picked_gradient(g, g.integer("dim"), true); })
       .samples({{"t(3, 4), 2"}, {"t(3, 4), 2, 0, False"}, {"t(6), 6"}, {"t(3, 4), 0"}});
   add_op(r,
          "kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> (Tensor values, "
@@ -280,6 +291,8 @@ void register_parts(Registry& r) {
       .kernel([](const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
         return kth(x, k, dim, keepdim);
       })
+      .grad("input", "result.1",
+            [](Gradient& g) { return picked_gradient(g, g.integer("dim"), g.flag("keepdim")); })
       .samples({{"t(3, 4), 2"}, {"t(3, 4), 1, 0, True"}});
   for (const bool skips_nan : {false, true}) {
     const char* name = skips_nan ? "nanmedian" : "median";
@@ -293,11 +306,14 @@ void register_parts(Registry& r) {
         .shape([](const TensorMeta& x) {
           return TensorMeta{{}, x.dtype};
         })
+        .grad("input", "input, result", [](Gradient& g) { return grad_of_whole_median(g); })
         .samples({{"t(3, 5)"}, {"t(4)"}});
     along.doc("The lower median along dim, and where it is.")
         .shape([](const TensorMeta& x, int64_t dim, bool keepdim) {
           return picked_meta(x, dim, keepdim);
         })
+        .grad("input", "result.1",
+              [](Gradient& g) { return picked_gradient(g, g.integer("dim"), g.flag("keepdim")); })
         .samples({{"t(3, 5), 1"}, {"t(4, 3), 0, True"}});
     if (skips_nan) {
       whole.kernel([](const Tensor& x) { return median_of(x, true); });
@@ -322,6 +338,8 @@ void register_parts(Registry& r) {
       })
       .kernel(
           [](const Tensor& x, int64_t dim, bool keepdim) { return mode_along(x, dim, keepdim); })
+      .grad("input", "result.1",
+            [](Gradient& g) { return picked_gradient(g, g.integer("dim"), g.flag("keepdim")); })
       .samples({{"t(3, 8, dtype=int64)"}, {"t(6, 3, dtype=int64), 0, True"}});
 }
 
@@ -338,41 +356,48 @@ Tensor quantile_of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim,
               "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
               "but got ",
               how);
-  const Tensor in = dim ? x : flat(x);
-  const int64_t d = dim ? wrap_dim(*dim, x.rank()) : 0;
-  const auto [values, places] = sorted(in, d, false);
-  const ReduceView v = view_along(values, d, DType::kFloat64);
-  PRONG_CHECK(v.length > 0, kRuntime, "quantile() input tensor must be non-empty");
-  const Tensor qs = q.to(DType::kFloat64).contiguous();
-  const auto* s = v.data.data<double>();
-  const int64_t rows = v.outer * v.inner;
-  const Tensor out = Tensor::empty({{qs.numel(), rows}}, DType::kFloat64);
-  for (int64_t j = 0; j < qs.numel(); ++j) {
-    const double level = qs.data<double>()[j];
-    PRONG_CHECK(level >= 0 && level <= 1, kRuntime,
+  const Tensor in = dim && x.rank() ? x : flat(x);
+  const int64_t d = dim ? wrap_dim(*dim, x.rank()) : 0, n = in.size(d);
+  PRONG_CHECK(n > 0, kRuntime, "quantile() input tensor must be non-empty");
+  const Tensor levels = q.to(DType::kFloat64).contiguous();
+  for (int64_t j = 0; j < levels.numel(); ++j)
+    PRONG_CHECK(levels.data<double>()[j] >= 0 && levels.data<double>()[j] <= 1, kRuntime,
                 "quantile() q values must be in the range [0, 1]");
-    const double rank = level * static_cast<double>(v.length - 1);
-    const double low = std::floor(rank), high = std::ceil(rank);
-    const double weight = how == "linear"     ? rank - low
-                          : how == "lower"    ? 0
-                          : how == "higher"   ? 1
-                          : how == "midpoint" ? 0.5
-                                              : std::nearbyint(rank) - low;
-    for (int64_t k = 0; k < rows; ++k) {
-      const int64_t at = k / v.inner * v.length * v.inner + k % v.inner;
-      const auto value = [&](double i) { return s[at + static_cast<int64_t>(i) * v.inner]; };
-      const double last = value(static_cast<double>(v.length - 1));
-      out.data<double>()[j * rows + k] = std::isnan(last) ? last
-                                         : low == high
-                                             ? value(low)
-                                             : value(low) + weight * (value(high) - value(low));
-    }
-  }
+  // Between the elements of an order: ops, so that gradients find their way.
+  const Tensor values =
+      call_tensor("to", call("sort", in, d, false, false).items()[0].to_tensor(), DType::kFloat64);
+  const Tensor rank =
+      call_tensor("mul", call_tensor("reshape", call_tensor("to", q, DType::kFloat64), Dims{-1}),
+                  static_cast<double>(n - 1));
+  const Tensor low = call_tensor("floor", rank), high = call_tensor("ceil", rank);
+  Tensor weight = call_tensor("sub", rank, low);
+  if (how == "lower" || how == "higher")
+    weight = call_tensor("full_like", low, how == "lower" ? 0.0 : 1.0);
+  else if (how == "midpoint")
+    weight = call_tensor("full_like", low, 0.5);
+  else if (how == "nearest")
+    weight = call_tensor("sub", call_tensor("round", rank), low);
+  Dims along(in.sizes().size(), 1);
+  along[static_cast<size_t>(d)] = levels.numel();
+  weight = call_tensor("reshape", weight, along);
+  const auto at = [&](const Tensor& places) {
+    return call_tensor("index_select", values, d, call_tensor("to", places, DType::kInt64));
+  };
+  const Tensor below = at(low), above = at(high);
+  const Tensor is_exact = call_tensor("reshape", call_tensor("eq", low, high),
+                                      along);  // no arithmetic there: it may be infinite
+  Tensor out = call_tensor(
+      "add", below,
+      call_tensor("mul", weight,
+                  call_tensor("where", is_exact, 0.0, call_tensor("sub", above, below))));
+  const Tensor last = call_tensor("narrow", values, d, n - 1, int64_t{1});
+  out = call_tensor("where", call_tensor("isnan", last), last, out);
+  out = call_tensor("movedim", out, Dims{d}, Dims{0});
   Dims sizes = dim       ? with_dim(x.sizes(), d, keepdim ? 1 : -1)
                : keepdim ? Dims(static_cast<size_t>(x.rank()), 1)
                          : Dims();
-  if (q.rank() == 1) sizes.insert(0, qs.numel());
-  return call_tensor("reshape", out, sizes).to(x.dtype());
+  if (q.rank() == 1) sizes.insert(0, levels.numel());
+  return call_tensor("to", call_tensor("reshape", out, sizes), x.dtype());
 }
 
 void register_quantile(Registry& r) {
@@ -390,6 +415,7 @@ void register_quantile(Registry& r) {
       })
       .kernel([](const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                  const std::string& how) { return quantile_of(x, q, dim, keepdim, how); })
+      .composite()
       .samples({{"t(3, 5), 0.3"}, {"t(3, 5), 0.5, dim=1, keepdim=True"}})
       .reference("np.quantile(input, q, axis=dim, keepdims=keepdim)");
 }

@@ -9,21 +9,30 @@ namespace prong {
 
 namespace {
 
-constexpr const char* kGradLater = "the tape is not built yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kMethodOnly{.function = false};
 constexpr Spelling kInternal{.function = false, .method = false};
 constexpr Spelling kProperty{.function = false, .method = false, .property = true};
 
 constexpr auto reshaped_back = [](Gradient& g) { return op<"reshape">(g.out(), g.sizes("input")); };
+constexpr auto pass_through = [](Gradient& g) { return g.out(); };
+
+// The gradients of several views as the pieces that they are, zeros where there is none.
+Expr joined(Gradient& g, size_t count, const char* join, int64_t dim) {
+  std::vector<IValue> parts;
+  for (size_t i = 0; i < count; ++i) parts.push_back(g.out(i).value());
+  return g.expr(g.builder()(join, {IValue::list(std::move(parts)), IValue(dim)}));
+}
+size_t pieces_of(int64_t size, int64_t piece) {
+  return piece > 0 ? split_lengths(size, piece).size() : 1;
+}
+int64_t extent_of(Gradient& g) {
+  const Dims sizes = g.sizes("input");
+  return sizes[static_cast<size_t>(wrap_dim(g.integer("dim"), static_cast<int64_t>(sizes.size())))];
+}
 
 OpDef& view_op(Registry& r, std::string_view schema, std::string doc) {
-  return r.add(schema)
-      .doc(std::move(doc))
-      .family(Family::kView)
-      .view_of(0)
-      .no_grad(kGradLater)
-      .no_vmap(kVmapLater);
+  return r.add(schema).doc(std::move(doc)).family(Family::kView).view_of(0).no_vmap(kVmapLater);
 }
 
 // Kernel and shape rule from one rule on geometries: (const Geometry&, arguments...) -> Geometry.
@@ -161,6 +170,7 @@ void register_shapes(Registry& r) {
                              static_cast<int64_t>(size_of(dtype));
         return out;
       })
+      .not_differentiable("the bytes are read as other numbers")
       .samples({{"t(2, 4), torch.int32"}, {"t(2, 4), torch.float64"}, {"t(2, 4), torch.uint8"}})
       .reference("np.ascontiguousarray(input).view(dtype)");
 
@@ -232,6 +242,7 @@ void register_shapes(Registry& r) {
       .shape([](const TensorMeta& x, const TensorMeta& other) {
         return TensorMeta{infer_size(other.sizes, x.numel()), x.dtype};
       })
+      .grad("input", "", reshaped_back)
       .samples({{"strided(4, 6), t(3, 8)"}})
       .reference("np.reshape(input, other.shape)");
 }
@@ -242,6 +253,10 @@ void register_dims(Registry& r) {
               "Two dimensions swapped."),
       [](const Geometry& g, int64_t dim0, int64_t dim1) { return transposed(g, dim0, dim1); })
       .where({.aliases = {"swapaxes", "swapdims"}})
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"transpose">(g.out(), g.integer("dim0"), g.integer("dim1"));
+            })
       .samples({{"t(2, 3, 4), 0, 2"}, {"t(2, 3), -1, -2"}, {"t(2, 0), 0, 1"}})
       .reference("np.swapaxes(input, dim0, dim1)");
 
@@ -253,6 +268,7 @@ void register_dims(Registry& r) {
                               "D");
                   return g.rank() == 2 ? transposed(g, 0, 1) : g;
                 })
+      .grad("input", "", [](Gradient& g) { return op<"t">(g.out()); })
       .samples({{"t(2, 3)"}, {"t(3)"}, {"t()"}})
       .reference("np.transpose(input)");
 
@@ -263,6 +279,7 @@ void register_dims(Registry& r) {
                   return permuted(g, order);
                 })
       .where(kProperty)
+      .grad("input", "", [](Gradient& g) { return op<"T">(g.out()); })
       .samples({{"t(2, 3)"}})
       .reference("np.transpose(input)");
 
@@ -275,12 +292,22 @@ void register_dims(Registry& r) {
                   return transposed(g, -2, -1);
                 })
       .where(kProperty)
+      .grad("input", "", [](Gradient& g) { return op<"mT">(g.out()); })
       .samples({{"t(2, 3)"}, {"t(4, 2, 3)"}})
       .reference("np.swapaxes(input, -1, -2)");
 
   geometry_rule(
       view_op(r, "permute(input: Tensor, dims: int[]) -> Tensor", "Dimensions in the given order."),
       [](const Geometry& g, const Dims& dims) { return permuted(g, dims); })
+      .grad("input", "",
+            [](Gradient& g) {
+              const Dims dims = g.dims("dims");
+              const auto rank = static_cast<int64_t>(dims.size());
+              Dims back(dims.size(), 0);
+              for (int64_t i = 0; i < rank; ++i)
+                back[static_cast<size_t>(wrap_dim(dims[static_cast<size_t>(i)], rank))] = i;
+              return op<"permute">(g.out(), back);
+            })
       .samples({{"t(2, 3, 4), [2, 0, 1]"}, {"t(2, 3), [-1, 0]"}, {"t(), []"}})
       .reference("np.transpose(input, dims)");
 
@@ -292,12 +319,17 @@ void register_dims(Registry& r) {
         return moved(g, source, destination);
       })
       .where({.aliases = {"moveaxis"}})
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"movedim">(g.out(), g.dims("destination"), g.dims("source"));
+            })
       .samples({{"t(2, 3, 4), [0, 1], [1, 2]"}, {"t(2, 3, 4), [0], [-1]"}})
       .reference("np.moveaxis(input, source, destination)");
 
   geometry_rule(
       view_op(r, "unsqueeze(input: Tensor, dim: int) -> Tensor", "A dimension of size 1 put in."),
       [](const Geometry& g, int64_t dim) { return unsqueezed(g, dim); })
+      .grad("input", "", [](Gradient& g) { return op<"squeeze.dim">(g.out(), g.integer("dim")); })
       .samples({{"t(2, 3), 0"}, {"t(2, 3), -1"}, {"t(), 0"}})
       .reference("np.expand_dims(input, dim)");
 
@@ -308,16 +340,19 @@ void register_dims(Registry& r) {
         for (int64_t d = 0; d < g.rank(); ++d) all.push_back(d);
         return squeezed(g, all);
       })
+      .grad("input", "", reshaped_back)
       .samples({{"t(1, 3, 1)"}, {"t(2, 3)"}, {"t()"}})
       .reference("np.squeeze(input)");
   geometry_rule(view_op(r, "squeeze.dim(input: Tensor, dim: int) -> Tensor",
                         "One dimension taken out if its size is 1."),
                 [](const Geometry& g, int64_t dim) { return squeezed(g, Dims{dim}); })
+      .grad("input", "", reshaped_back)
       .samples({{"t(1, 3, 1), 0"}, {"t(1, 3), -1"}})
       .reference("np.squeeze(input, dim) if input.shape[dim] == 1 else input");
   geometry_rule(view_op(r, "squeeze.dims(input: Tensor, dim: int[]) -> Tensor",
                         "The listed dimensions of size 1 taken out."),
                 [](const Geometry& g, const Dims& dims) { return squeezed(g, dims); })
+      .grad("input", "", reshaped_back)
       .samples({{"t(1, 3, 1), [0, 2]"}, {"t(1, 3, 1), [0, 1]"}})
       .reference("np.squeeze(input, tuple(d for d in dim if input.shape[d] == 1))");
 
@@ -325,7 +360,7 @@ void register_dims(Registry& r) {
                         "Dimensions of size 1 repeated without copying; -1 keeps a size."),
                 [](const Geometry& g, const Dims& size) { return expanded(g, size); })
       .where(kMethodOnly)
-      .grad("input", "", [](Gradient& g) { return g.out(); })  // the tape sums what was repeated
+      .grad("input", "", pass_through)  // the tape sums what was repeated
       .samples({{"t(3, 1), [3, 4]"}, {"t(3), [2, -1]"}, {"t(), [2, 2]"}})
       .reference(
           "np.broadcast_to(input, [i if s == -1 else s for s, i in "
@@ -333,6 +368,7 @@ void register_dims(Registry& r) {
   geometry_rule(
       view_op(r, "broadcast_to(input: Tensor, size: int[]) -> Tensor", "expand, as a function."),
       [](const Geometry& g, const Dims& size) { return expanded(g, size); })
+      .grad("input", "", pass_through)
       .samples({{"t(3, 1), [3, 4]"}, {"t(3), [2, 3]"}})
       .reference("np.broadcast_to(input, size)");
   view_op(r, "expand_as(input: Tensor, other: Tensor) -> Tensor", "expand to the sizes of other.")
@@ -343,6 +379,7 @@ void register_dims(Registry& r) {
       .shape([](const TensorMeta& x, const TensorMeta& other) {
         return apply(x, expanded(geometry_of(x), other.sizes));
       })
+      .grad("input", "", pass_through)
       .samples({{"t(3, 1), t(3, 4)"}})
       .reference("np.broadcast_to(input, other.shape)");
 }
@@ -352,6 +389,11 @@ void register_parts(Registry& r) {
       view_op(r, "select(input: Tensor, dim: int, index: int) -> Tensor",
               "One slice along dim, without it."),
       [](const Geometry& g, int64_t dim, int64_t index) { return selected(g, dim, index); })
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"select_backward">(g.out(), g.sizes("input"), g.integer("dim"),
+                                           g.integer("index"));
+            })
       .samples({{"t(2, 3), 0, 1"}, {"t(2, 3), -1, -2"}})
       .reference("np.take(input, index, axis=dim)");
 
@@ -363,6 +405,11 @@ void register_parts(Registry& r) {
                    const std::optional<int64_t>& end,
                    int64_t step) { return sliced(g, dim, start, end, step); })
       .where(kInternal)
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"slice_backward">(g.out(), g.sizes("input"), g.integer("dim"),
+                                          g.value("start"), g.value("end"), g.integer("step"));
+            })
       .samples({{"t(5, 3), 0, 1, -1, 2"}, {"t(5, 3), 1"}, {"t(5), 0, 4, 2"}})
       .reference("input[(slice(None),) * dim + (slice(start, end, step),)]");
 
@@ -371,6 +418,13 @@ void register_parts(Registry& r) {
                 [](const Geometry& g, int64_t dim, int64_t start, int64_t length) {
                   return narrowed(g, dim, start, length);
                 })
+      .grad("input", "",
+            [](Gradient& g) {
+              const int64_t start = g.integer("start"), size = extent_of(g);
+              const int64_t first = start < 0 ? start + size : start;
+              return op<"slice_backward">(g.out(), g.sizes("input"), g.integer("dim"), first,
+                                          first + g.integer("length"), int64_t{1});
+            })
       .samples({{"t(5, 3), 0, 1, 3"}, {"t(5, 3), -1, 0, 0"}, {"t(5), 0, -2, 2"}})
       .reference(
           "np.take(input, range(start % max(input.shape[dim], 1), start % max(input.shape[dim], 1) "
@@ -380,6 +434,11 @@ void register_parts(Registry& r) {
           "Pieces of split_size along dim; the last may be smaller.")
       .kernel([](const Tensor& x, int64_t size, int64_t dim) { return split(x, size, dim); })
       .shape([](const TensorMeta& x, int64_t size, int64_t dim) { return split(x, size, dim); })
+      .grad("input", "",
+            [](Gradient& g) {
+              return joined(g, pieces_of(extent_of(g), g.integer("split_size")), "cat",
+                            g.integer("dim"));
+            })
       .samples({{"t(5, 2), 2"}, {"t(2, 6), 3, -1"}, {"t(0, 2), 1"}})
       .reference("np.split(input, range(split_size, input.shape[dim], split_size), axis=dim)");
   view_op(r, "split.sizes(input: Tensor, split_size: int[], dim: int = 0) -> Tensor[]",
@@ -390,6 +449,10 @@ void register_parts(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& sizes, int64_t dim) {
         return split_with_sizes(x, sizes, dim);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              return joined(g, g.dims("split_size").size(), "cat", g.integer("dim"));
+            })
       .samples({{"t(5, 2), [1, 4]"}, {"t(2, 6), [2, 0, 4], 1"}})
       .reference("np.split(input, np.cumsum(split_size)[:-1], axis=dim)");
   view_op(r, "split_with_sizes(input: Tensor, split_sizes: int[], dim: int = 0) -> Tensor[]",
@@ -400,12 +463,21 @@ void register_parts(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& sizes, int64_t dim) {
         return split_with_sizes(x, sizes, dim);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              return joined(g, g.dims("split_sizes").size(), "cat", g.integer("dim"));
+            })
       .samples({{"t(5, 2), [1, 4]"}})
       .reference("np.split(input, np.cumsum(split_sizes)[:-1], axis=dim)");
   view_op(r, "chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensor[]",
           "At most `chunks` pieces of equal size along dim.")
       .kernel([](const Tensor& x, int64_t chunks, int64_t dim) { return chunk(x, chunks, dim); })
       .shape([](const TensorMeta& x, int64_t chunks, int64_t dim) { return chunk(x, chunks, dim); })
+      .grad("input", "",
+            [](Gradient& g) {
+              return joined(g, chunk_lengths(extent_of(g), g.integer("chunks")).size(), "cat",
+                            g.integer("dim"));
+            })
       .samples({{"t(5, 2), 2"}, {"t(2, 6), 4, 1"}, {"t(6, 2), 3"}})
       .reference(
           "np.split(input, range(-(-input.shape[dim] // chunks), input.shape[dim], "
@@ -418,6 +490,11 @@ void register_parts(Registry& r) {
       .shape([](const TensorMeta& x, int64_t sections, int64_t dim) {
         return tensor_split(x, sections, dim);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              return joined(g, static_cast<size_t>(g.integer("indices_or_sections")), "cat",
+                            g.integer("dim"));
+            })
       .samples({{"t(5, 2), 3"}, {"t(2, 6), 4, 1"}})
       .reference("np.array_split(input, indices_or_sections, axis=dim)");
   view_op(r,
@@ -430,11 +507,39 @@ void register_parts(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& places, int64_t dim) {
         return tensor_split_at(x, places, dim);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              const Dims places = g.dims("indices_or_sections");
+              const int64_t dim = g.integer("dim"), size = extent_of(g);
+              const auto place = [&](size_t i) {
+                return i == places.size() ? size : places[i] < 0 ? places[i] + size : places[i];
+              };
+              bool in_order = true;
+              for (size_t i = 0; i < places.size(); ++i)
+                in_order &= std::min(place(i), size) <= place(i + 1) && place(i) >= 0;
+              if (in_order) return joined(g, places.size() + 1, "cat", dim);
+              Expr sum;  // pieces that overlap
+              for (size_t i = 0; i <= places.size(); ++i) {
+                if (!g.has_out(i)) continue;
+                const int64_t start = i == 0 ? 0 : place(i - 1),
+                              length = g.out(i).sizes()[static_cast<size_t>(
+                                  wrap_dim(dim, g.meta("input").rank()))];
+                const Expr part =
+                    op<"slice_backward">(g.out(i), g.sizes("input"), dim, std::min(start, size),
+                                         std::min(start, size) + length, int64_t{1});
+                sum = sum.defined() ? sum + part : part;
+              }
+              return sum;
+            })
       .samples({{"t(5, 2), [1, 3]"}, {"t(2, 6), [2, 9], 1"}})
       .reference("np.array_split(input, indices_or_sections, axis=dim)");
   view_op(r, "unbind(input: Tensor, dim: int = 0) -> Tensor[]", "All slices along dim, without it.")
       .kernel([](const Tensor& x, int64_t dim) { return unbind(x, dim); })
       .shape([](const TensorMeta& x, int64_t dim) { return unbind(x, dim); })
+      .grad("input", "",
+            [](Gradient& g) {
+              return joined(g, static_cast<size_t>(extent_of(g)), "stack", g.integer("dim"));
+            })
       .samples({{"t(3, 2)"}, {"t(3, 2), -1"}, {"t(0, 2)"}})
       .reference("list(np.moveaxis(input, dim, 0))");
 
@@ -444,6 +549,11 @@ void register_parts(Registry& r) {
       [](const Geometry& g, int64_t offset, int64_t dim1, int64_t dim2) {
         return diagonal_of(g, offset, dim1, dim2);
       })
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"diagonal_backward">(g.out(), g.sizes("input"), g.integer("offset"),
+                                             g.integer("dim1"), g.integer("dim2"));
+            })
       .samples({{"t(3, 4)"}, {"t(3, 4), 1"}, {"t(3, 4), -2"}, {"t(2, 3, 4), 0, 1, 2"}})
       .reference("np.diagonal(input, offset, dim1, dim2)");
 
@@ -458,6 +568,14 @@ void register_parts(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& size, const Dims&, const std::optional<int64_t>&) {
         return TensorMeta{size, x.dtype};
       })
+      .grad("input", "input",
+            [](Gradient& g) {
+              const Gradient::Layout in = g.layout("input");
+              const IValue given = g.value("storage_offset");
+              const int64_t offset = given.is_none() ? 0 : given.to_int() - in.offset;
+              return op<"as_strided_backward">(g.out(), g.dims("size"), g.dims("stride"), offset,
+                                               in.sizes, in.strides);
+            })
       .samples({{"t(3, 4), [2, 2], [1, 2]"}, {"t(3, 4), [4, 3], [1, 4], 0"}})
       .reference(
           "np.lib.stride_tricks.as_strided(input.reshape(-1)[storage_offset or 0:], size, "
@@ -470,6 +588,11 @@ void register_parts(Registry& r) {
         return unfolded(g, dimension, size, step);
       })
       .where(kMethodOnly)
+      .grad("input", "",
+            [](Gradient& g) {
+              return op<"unfold_backward">(g.out(), g.sizes("input"), g.integer("dimension"),
+                                           g.integer("size"), g.integer("step"));
+            })
       .samples({{"t(7, 2), 0, 3, 2"}, {"t(5), -1, 2, 1"}})
       .reference(
           "np.moveaxis(np.moveaxis(np.lib.stride_tricks.sliding_window_view(input, size, "
@@ -481,12 +604,12 @@ void register_identities(Registry& r) {
   geometry_rule(view_op(r, "alias(input: Tensor) -> Tensor", "The whole tensor as a new view."),
                 [](const Geometry& g) { return g; })
       .where(kInternal)
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3)"}})
       .reference("input");
   geometry_rule(view_op(r, "detach(input: Tensor) -> Tensor",
                         "The same elements, cut off from the history of gradients."),
                 [](const Geometry& g) { return g; })
-      .not_differentiable("it is what cuts the history")
       .not_differentiable("it is what leaves the history behind")
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}})
       .reference("input");
@@ -497,7 +620,7 @@ void register_identities(Registry& r) {
       .shape([](const TensorMeta& x) {
         return TensorMeta{x.sizes, x.dtype};
       })
-      .grad("input", "", [](Gradient& g) { return g.out(); })
+      .grad("input", "", pass_through)
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}})
       .reference("np.ascontiguousarray(input) if input.ndim else input");
 
@@ -505,6 +628,7 @@ void register_identities(Registry& r) {
                         "A scalar as a vector of one; others as they are."),
                 [](const Geometry& g) { return g.rank() ? g : unsqueezed(g, 0); })
       .where({.method = false})
+      .grad("input", "", reshaped_back)
       .samples({{"t()"}, {"t(2, 3)"}})
       .reference("np.atleast_1d(input)");
   geometry_rule(view_op(r, "atleast_2d(input: Tensor) -> Tensor",
@@ -515,6 +639,7 @@ void register_identities(Registry& r) {
                   return out;
                 })
       .where({.method = false})
+      .grad("input", "", reshaped_back)
       .samples({{"t()"}, {"t(3)"}, {"t(2, 3)"}})
       .reference("np.atleast_2d(input)");
 }

@@ -1,9 +1,12 @@
-// Unfold-and-multiply convolution for 1 to 3 spatial dimensions, samples in parallel.
+// Unfold-and-multiply convolution for 1 to 3 spatial dimensions, and its gradients. See
+// convolution.h.
 #include "ops/kernels/convolution.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/kernels/product.h"
+#include "ops/op_def.h"
 #include "runtime/parallel.h"
 
 namespace prong {
@@ -39,36 +42,129 @@ Geometry geometry(const Dims& input, const Dims& weight, const Dims& result, con
   return g;
 }
 
-// One row of columns: for a fixed channel and kernel position, the value under it at each output
-// position.
-template <class T>
-void unfold_row(const T* plane, T* row, const Geometry& g, int64_t kd, int64_t kh, int64_t kw) {
-  for (int64_t od = 0; od < g.out[0]; ++od) {
+// Positions [begin, end) of the output, counted over all its lines. A strip of them is unfolded at
+// a time, so that its columns stay in the second-level cache.
+struct Strip {
+  int64_t begin, end;
+  int64_t length() const { return end - begin; }
+};
+
+int64_t strip_length(const Geometry& g, int64_t channels) {
+  constexpr int64_t kFloats = int64_t{1} << 17;
+  const int64_t k = channels * g.kernel_volume();
+  const int64_t fits = std::max<int64_t>(32, kFloats / std::max<int64_t>(1, k) / 32 * 32);
+  const int64_t n = g.out_volume(), count = (n + fits - 1) / fits;
+  return std::min(n, ((n + count - 1) / count + 31) / 32 * 32);
+}
+
+template <class F>
+void for_strips(const Geometry& g, int64_t channels, F&& f) {
+  const int64_t n = g.out_volume(), length = strip_length(g, channels);
+  for (int64_t begin = 0; begin < n; begin += length) f(Strip{begin, std::min(n, begin + length)});
+}
+
+// For a fixed kernel position, calls f(at, line, ow_begin, ow_end, first, count) for each line of
+// the output that the strip meets: output positions ow_begin .. ow_end at row[at], of which `count`
+// from `first` on look at elements of the input plane from `line` on, a stride apart; line is -1
+// where none do.
+template <class F>
+void for_lines(const Geometry& g, Strip s, int64_t kd, int64_t kh, int64_t kw, F&& f) {
+  const int64_t shift = kw * g.dilation[2] - g.padding[2], step = g.stride[2];
+  // Output positions whose input lies inside: first_inside .. last_inside.
+  const int64_t first_inside = shift >= 0 ? 0 : (-shift + step - 1) / step;
+  const int64_t last_inside = shift >= g.in[2] ? -1 : (g.in[2] - 1 - shift) / step;
+  for (int64_t at = s.begin; at < s.end;) {
+    const int64_t line = at / g.out[2], od = line / g.out[1], oh = line % g.out[1];
+    const int64_t begin = at - line * g.out[2], end = std::min(g.out[2], begin + (s.end - at));
     const int64_t d = od * g.stride[0] - g.padding[0] + kd * g.dilation[0];
-    for (int64_t oh = 0; oh < g.out[1]; ++oh, row += g.out[2]) {
-      const int64_t h = oh * g.stride[1] - g.padding[1] + kh * g.dilation[1];
-      if (d < 0 || d >= g.in[0] || h < 0 || h >= g.in[1]) {
-        std::memset(static_cast<void*>(row), 0, static_cast<size_t>(g.out[2]) * sizeof(T));
-        continue;
-      }
-      const T* line = plane + (d * g.in[1] + h) * g.in[2];
-      const int64_t first = kw * g.dilation[2] - g.padding[2];
-      for (int64_t ow = 0; ow < g.out[2]; ++ow) {
-        const int64_t w = ow * g.stride[2] + first;
-        row[ow] = w >= 0 && w < g.in[2] ? line[w] : T{};
-      }
-    }
+    const int64_t h = oh * g.stride[1] - g.padding[1] + kh * g.dilation[1];
+    const int64_t low = std::clamp(first_inside, begin, end),
+                  high = std::clamp(last_inside + 1, low, end);
+    const bool is_inside = d >= 0 && d < g.in[0] && h >= 0 && h < g.in[1] && high > low;
+    f(at - s.begin, is_inside ? (d * g.in[1] + h) * g.in[2] + low * step + shift : -1, end - begin,
+      low - begin, high - low);
+    at += end - begin;
   }
 }
 
+// Columns of a strip: a row for each channel and kernel position, the value under it at each
+// output position.
 template <class T>
-void unfold(const T* image, T* columns, const Geometry& g) {
-  for (int64_t c = 0; c < g.group_in(); ++c)
+void unfold(const T* image, int64_t channels, T* columns, const Geometry& g, Strip s) {
+  for (int64_t c = 0; c < channels; ++c)
     for (int64_t kd = 0; kd < g.kernel[0]; ++kd)
       for (int64_t kh = 0; kh < g.kernel[1]; ++kh)
-        for (int64_t kw = 0; kw < g.kernel[2]; ++kw, columns += g.out_volume())
-          unfold_row(image + c * g.in_volume(), columns, g, kd, kh, kw);
+        for (int64_t kw = 0; kw < g.kernel[2]; ++kw, columns += s.length()) {
+          const T* plane = image + c * g.in_volume();
+          for_lines(g, s, kd, kh, kw,
+                    [&](int64_t at, int64_t line, int64_t length, int64_t first, int64_t count) {
+                      T* row = columns + at;
+                      if (line < 0) {
+                        std::fill(row, row + length, T{});
+                        return;
+                      }
+                      std::fill(row, row + first, T{});
+                      const T* from = plane + line;
+                      if (g.stride[2] == 1)
+                        std::memcpy(static_cast<void*>(row + first), from,
+                                    static_cast<size_t>(count) * sizeof(T));
+                      else
+                        for (int64_t i = 0; i < count; ++i) row[first + i] = from[i * g.stride[2]];
+                      std::fill(row + first + count, row + length, T{});
+                    });
+        }
 }
+
+// The inverse: adds every row of columns to where it was unfolded from.
+template <class T>
+void fold(const T* columns, int64_t channels, T* image, const Geometry& g, Strip s) {
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t kd = 0; kd < g.kernel[0]; ++kd)
+      for (int64_t kh = 0; kh < g.kernel[1]; ++kh)
+        for (int64_t kw = 0; kw < g.kernel[2]; ++kw, columns += s.length()) {
+          T* plane = image + c * g.in_volume();
+          for_lines(g, s, kd, kh, kw,
+                    [&](int64_t at, int64_t line, int64_t, int64_t first, int64_t count) {
+                      if (line < 0) return;
+                      const T* row = columns + at + first;
+                      T* to = plane + line;
+                      if (g.stride[2] == 1)
+                        for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(to[i] + row[i]);
+                      else
+                        for (int64_t i = 0; i < count; ++i)
+                          to[i * g.stride[2]] = static_cast<T>(to[i * g.stride[2]] + row[i]);
+                    });
+        }
+}
+
+Tensor matrix(const Tensor& t, int64_t offset, int64_t rows, int64_t columns, int64_t ld) {
+  return t.as_strided(Dims{rows, columns}, Dims{ld, 1}, t.offset() + offset);
+}
+Tensor turned(const Tensor& m) {
+  return m.as_strided(Dims{m.size(1), m.size(0)}, Dims{m.stride(1), m.stride(0)}, m.offset());
+}
+
+// A piece of the work: a sample, a group, and some of the group's input channels.
+struct Piece {
+  int64_t sample, group, channel, channels;
+};
+
+// The channels of a group are cut where samples and groups alone would leave threads idle; how
+// depends on sizes only.
+struct Pieces {
+  int64_t samples, groups, cuts, channels;
+  Pieces(const Geometry& g, int64_t samples_apart)
+      : samples(samples_apart), groups(g.groups), channels(g.group_in()) {
+    constexpr int64_t kEnough = 16;
+    cuts = std::clamp<int64_t>(kEnough / std::max<int64_t>(1, samples * groups), 1,
+                               std::max<int64_t>(1, channels / 4));
+  }
+  int64_t count() const { return samples * groups * cuts; }
+  Piece operator[](int64_t i) const {
+    const int64_t cut = i % cuts, begin = channels * cut / cuts;
+    return {i / cuts / groups, i / cuts % groups, begin, channels * (cut + 1) / cuts - begin};
+  }
+};
 
 }  // namespace
 
@@ -112,39 +208,137 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<T
   const Tensor out = Tensor::empty(sizes, input.dtype());
   if (out.numel() == 0) return out;
   const Geometry g = geometry(input.sizes(), weight.sizes(), sizes, p);
-  const Tensor in = input.contiguous(),
-               w = reshaped(weight,
-                            Dims{g.groups, g.group_out(), g.group_in() * g.kernel_volume()});
-  const int64_t k = g.group_in() * g.kernel_volume(), n = g.out_volume();
+  const int64_t k = g.group_in() * g.kernel_volume(), n = g.out_volume(), o = g.group_out();
+  const Tensor in = input.contiguous(), w = weight.contiguous();
   if (bias)
     copy_into(reshaped(out, Dims{g.batch, g.out_channels, n}),
               bias->as_strided(Dims{g.batch, g.out_channels, n}, Dims{0, bias->stride(0), 0},
                                bias->offset()));
-  const auto multiply = [&](const Tensor& columns, int64_t sample, int64_t group) {
-    const Tensor w_g =
-        w.as_strided(Dims{g.group_out(), k}, Dims{k, 1}, w.offset() + group * g.group_out() * k);
-    const Tensor out_g = out.as_strided(Dims{g.group_out(), n}, Dims{n, 1},
-                                        (sample * g.out_channels + group * g.group_out()) * n);
-    product_into("conv", w_g, columns, out_g, 1, bias ? 1 : 0);
-  };
-  parallel_for(0, g.batch * g.groups, 1, [&](int64_t begin, int64_t end) {
+  const int64_t length = g.is_pointwise() ? n : strip_length(g, g.group_in()),
+                strips = (n + length - 1) / length;
+  parallel_for(0, g.batch * g.groups * strips, 1, [&](int64_t begin, int64_t end) {
     Tensor columns;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t sample = i / g.groups, group = i % g.groups;
-      const int64_t start =
-          in.offset() + (sample * g.in_channels + group * g.group_in()) * g.in_volume();
+      const int64_t sample = i / strips / g.groups, group = i / strips % g.groups;
+      const Strip strip{i % strips * length, std::min(n, (i % strips + 1) * length)};
+      const int64_t image = (sample * g.in_channels + group * g.group_in()) * g.in_volume();
       if (g.is_pointwise()) {
-        multiply(in.as_strided(Dims{k, n}, Dims{n, 1}, start), sample, group);
-        continue;
+        columns = matrix(in, image, k, n, n);
+      } else {
+        columns = Tensor::empty(Dims{k, strip.length()}, input.dtype());
+        visit_width(input.dtype(), [&]<class U>(TypeTag<U>) {
+          unfold(static_cast<const U*>(in.raw()) + image, g.group_in(),
+                 static_cast<U*>(columns.raw()), g, strip);
+        });
       }
-      if (!columns) columns = Tensor::empty(Dims{k, n}, input.dtype());
-      visit_width(input.dtype(), [&]<class U>(TypeTag<U>) {
-        unfold(static_cast<const U*>(in.storage()->data()) + start, static_cast<U*>(columns.raw()),
-               g);
-      });
-      multiply(columns, sample, group);
+      product_into("conv", matrix(w, group * o * k, o, k, k), columns,
+                   matrix(out, (sample * g.out_channels + group * o) * n + strip.begin, o,
+                          strip.length(), n),
+                   1, bias ? 1 : 0);
     }
   });
+  return out;
+}
+
+Tensor convolve_to_input(const Tensor& grad, const Tensor& weight, const Dims& input_sizes,
+                         const ConvParams& p) {
+  const Dims sizes = conv_sizes({input_sizes, grad.dtype()}, weight.meta(), p);
+  PRONG_CHECK(sizes == grad.sizes(), kRuntime, "convolution backward: expected a gradient of size ",
+              sizes, ", but got ", grad.sizes());
+  if (size_of(grad.dtype()) == 2)  // sums of many terms need more bits
+    return convolve_to_input(grad.to(DType::kFloat32), weight.to(DType::kFloat32), input_sizes, p)
+        .to(grad.dtype());
+  Tensor out = Tensor::empty(input_sizes, grad.dtype());
+  const Geometry g = geometry(input_sizes, weight.sizes(), sizes, p);
+  if (!g.is_pointwise() || grad.numel() == 0 || weight.numel() == 0) fill(out, int64_t{0});
+  if (grad.numel() == 0 || out.numel() == 0 || weight.numel() == 0) return out;
+  const int64_t v = g.kernel_volume(), k = g.group_in() * v, n = g.out_volume(), o = g.group_out();
+  const Tensor dy = grad.contiguous(), w = weight.contiguous();
+  const Pieces pieces(g, g.batch);
+  parallel_for(0, pieces.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece piece = pieces[i];
+      const int64_t rows = piece.channels * v;
+      const int64_t image =
+          (piece.sample * g.in_channels + piece.group * g.group_in() + piece.channel) *
+          g.in_volume();
+      const Tensor w_t = turned(matrix(w, piece.group * o * k + piece.channel * v, o, rows, k));
+      const int64_t dy_at = (piece.sample * g.out_channels + piece.group * o) * n;
+      if (g.is_pointwise()) {
+        product_into("conv", w_t, matrix(dy, dy_at, o, n, n), matrix(out, image, rows, n, n), 1, 0);
+        continue;
+      }
+      for_strips(g, piece.channels, [&](Strip strip) {
+        const Tensor columns = Tensor::empty(Dims{rows, strip.length()}, grad.dtype());
+        product_into("conv", w_t, matrix(dy, dy_at + strip.begin, o, strip.length(), n), columns, 1,
+                     0);
+        visit(grad.dtype(), [&]<class U>(TypeTag<U>) {
+          fold(static_cast<const U*>(columns.raw()), piece.channels,
+               static_cast<U*>(out.raw()) + image, g, strip);
+        });
+      });
+    }
+  });
+  return out;
+}
+
+Tensor convolve_to_weight(const Tensor& grad, const Tensor& input, const Dims& weight_sizes,
+                          const ConvParams& p) {
+  const Dims sizes = conv_sizes(input.meta(), {weight_sizes, input.dtype()}, p);
+  PRONG_CHECK(sizes == grad.sizes(), kRuntime, "convolution backward: expected a gradient of size ",
+              sizes, ", but got ", grad.sizes());
+  if (size_of(grad.dtype()) == 2)
+    return convolve_to_weight(grad.to(DType::kFloat32), input.to(DType::kFloat32), weight_sizes, p)
+        .to(grad.dtype());
+  const Geometry g = geometry(input.sizes(), weight_sizes, sizes, p);
+  const int64_t v = g.kernel_volume(), k = g.group_in() * v, n = g.out_volume(), o = g.group_out();
+  // Samples are dealt out to a few sums, which are then added up in order. They are kept with the
+  // columns of the weight as rows: that way the unfolded input is read as it lies.
+  const int64_t weights = product(weight_sizes);
+  Tensor out = Tensor::empty(weight_sizes, input.dtype());
+  if (grad.numel() == 0 || weights == 0 || n == 0) {
+    fill(out, int64_t{0});
+    return out;
+  }
+  const int64_t sums =
+      std::clamp<int64_t>((int64_t{1} << 22) / weights, 1, std::clamp<int64_t>(g.batch, 1, 8));
+  const Tensor partial = Tensor::empty(Dims{sums, g.groups, k, o}, input.dtype());
+  const Tensor dy = grad.contiguous(), in = input.contiguous();
+  const Pieces pieces(g, sums);
+  parallel_for(0, pieces.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece piece = pieces[i];  // "sample" is the number of the sum
+      const int64_t rows = piece.channels * v;
+      const Tensor dw =
+          matrix(partial, ((piece.sample * g.groups + piece.group) * k + piece.channel * v) * o,
+                 rows, o, o);
+      const int64_t first = g.batch * piece.sample / sums,
+                    last = g.batch * (piece.sample + 1) / sums;
+      for (int64_t sample = first; sample < last; ++sample) {
+        const int64_t image =
+            (sample * g.in_channels + piece.group * g.group_in() + piece.channel) * g.in_volume();
+        const int64_t dy_at = (sample * g.out_channels + piece.group * o) * n;
+        if (g.is_pointwise()) {
+          product_into("conv", matrix(in, image, rows, n, n), turned(matrix(dy, dy_at, o, n, n)),
+                       dw, 1, sample == first ? 0 : 1);
+          continue;
+        }
+        for_strips(g, piece.channels, [&](Strip strip) {
+          const Tensor columns = Tensor::empty(Dims{rows, strip.length()}, input.dtype());
+          visit_width(input.dtype(), [&]<class U>(TypeTag<U>) {
+            unfold(static_cast<const U*>(in.raw()) + image, piece.channels,
+                   static_cast<U*>(columns.raw()), g, strip);
+          });
+          product_into("conv", columns,
+                       turned(matrix(dy, dy_at + strip.begin, o, strip.length(), n)), dw, 1,
+                       sample == first && strip.begin == 0 ? 0 : 1);
+        });
+      }
+    }
+  });
+  const Tensor total = sums == 1 ? partial : call_tensor("sum", partial, Dims{0}, true);
+  copy_into(out.as_strided(Dims{g.groups, k, o}, Dims{o * k, 1, k}, 0),
+            total.as_strided(Dims{g.groups, k, o}, Dims{k * o, o, 1}, total.offset()));
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Convolution over N spatial dimensions by unfolding into columns and a matrix product a sample and
-// group. Used by defs/conv.
+// Convolution over N spatial dimensions by unfolding into columns and matrix products, and its two
+// gradients by the same products. Used by defs/conv.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -16,5 +16,12 @@ struct ConvParams {
 Dims conv_sizes(const TensorMeta& input, const TensorMeta& weight, const ConvParams& p);
 Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                 const ConvParams& p);
+// The gradient to an input of these sizes, from the gradient of the result [N, O, *out].
+Tensor convolve_to_input(const Tensor& grad, const Tensor& weight, const Dims& input_sizes,
+                         const ConvParams& p);
+// The gradient to a weight of these sizes. Sums over samples in an order that depends on sizes
+// alone.
+Tensor convolve_to_weight(const Tensor& grad, const Tensor& input, const Dims& weight_sizes,
+                          const ConvParams& p);
 
 }  // namespace prong

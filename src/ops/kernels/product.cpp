@@ -2,6 +2,8 @@
 // the rest.
 #include "ops/kernels/product.h"
 
+#include <vector>
+
 #include "ops/blas/gemm.h"
 #include "runtime/parallel.h"
 
@@ -48,21 +50,30 @@ void blas_product(const Tensor& a, const Tensor& b, const Tensor& out, double al
              std::max<int64_t>(1, out.size(0) == 1 ? out.size(1) : out.stride(0)));
 }
 
+// Where each matrix of a batch begins, counted from the first.
+std::vector<int64_t> offsets(const Tensor& t) {
+  std::vector<int64_t> at{0};
+  for (size_t d = 0; d + 2 < t.sizes().size(); ++d) {
+    std::vector<int64_t> more;
+    more.reserve(at.size() * static_cast<size_t>(t.sizes()[d]));
+    for (const int64_t start : at)
+      for (int64_t i = 0; i < t.sizes()[d]; ++i) more.push_back(start + i * t.strides()[d]);
+    at = std::move(more);
+  }
+  return at;
+}
+
 template <class T>
 void blas_batched(const Tensor& a, const Tensor& b, const Tensor& out, double alpha, double beta) {
   const Operand x = operand(a), y = operand(b);
-  const int64_t batch = out.size(0);
-  Dims at_a, at_b, at_out;
-  for (int64_t i = 0; i < batch; ++i) {
-    at_a.push_back(i * x.holder.stride(0));
-    at_b.push_back(i * y.holder.stride(0));
-    at_out.push_back(i * out.stride(0));
-  }
-  blas::gemm_batched(x.is_transposed, y.is_transposed, batch, a.size(1), b.size(2), a.size(2),
-                     static_cast<T>(alpha), static_cast<const T*>(x.holder.raw()), at_a.data(),
-                     x.ld, static_cast<const T*>(y.holder.raw()), at_b.data(), y.ld,
-                     static_cast<T>(beta), static_cast<T*>(out.raw()), at_out.data(),
-                     std::max<int64_t>(1, out.size(1) == 1 ? out.size(2) : out.stride(1)));
+  const std::vector<int64_t> at_a = offsets(x.holder), at_b = offsets(y.holder),
+                             at_out = offsets(out);
+  blas::gemm_batched(x.is_transposed, y.is_transposed, static_cast<int64_t>(at_out.size()),
+                     a.size(-2), b.size(-1), a.size(-1), static_cast<T>(alpha),
+                     static_cast<const T*>(x.holder.raw()), at_a.data(), x.ld,
+                     static_cast<const T*>(y.holder.raw()), at_b.data(), y.ld, static_cast<T>(beta),
+                     static_cast<T*>(out.raw()), at_out.data(),
+                     std::max<int64_t>(1, out.size(-2) == 1 ? out.size(-1) : out.stride(-2)));
 }
 
 // Four real products: (ar + i ai)(br + i bi).
@@ -114,12 +125,13 @@ void batched_product_into(const char* op, const Tensor& a, const Tensor& b, cons
                           double alpha, double beta) {
   if (out.dtype() == DType::kFloat32) return blas_batched<float>(a, b, out, alpha, beta);
   if (out.dtype() == DType::kFloat64) return blas_batched<double>(a, b, out, alpha, beta);
-  const auto matrix = [](const Tensor& t, int64_t i) {
-    return t.as_strided(t.sizes().size() ? DimsView(t.sizes()).subspan(1) : DimsView(),
-                        DimsView(t.strides()).subspan(1), t.offset() + i * t.stride(0));
+  const auto matrix = [](const Tensor& t, int64_t offset) {
+    return t.as_strided(Dims{t.size(-2), t.size(-1)}, Dims{t.stride(-2), t.stride(-1)},
+                        t.offset() + offset);
   };
-  for (int64_t i = 0; i < out.size(0); ++i)
-    product_into(op, matrix(a, i), matrix(b, i), matrix(out, i), alpha, beta);
+  const std::vector<int64_t> at_a = offsets(a), at_b = offsets(b), at_out = offsets(out);
+  for (size_t i = 0; i < at_out.size(); ++i)
+    product_into(op, matrix(a, at_a[i]), matrix(b, at_b[i]), matrix(out, at_out[i]), alpha, beta);
 }
 
 Tensor reshaped(const Tensor& t, DimsView sizes) {

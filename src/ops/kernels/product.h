@@ -10,7 +10,8 @@ namespace prong {
 // dimension. bool is refused in the name of `op`.
 void product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor& out, double alpha,
                   double beta);
-// The same for [batch, ., .] operands; a zero stride over the batch shares a matrix.
+// The same for [.., ., .] operands with the same leading dimensions, which may lie in any way: a
+// zero stride shares a matrix.
 void batched_product_into(const char* op, const Tensor& a, const Tensor& b, const Tensor& out,
                           double alpha, double beta);
 // Same elements in another shape: a view when contiguous, else of a contiguous copy.

@@ -17,6 +17,7 @@ from prong._core import (
     memory_format,
     set_default_dtype,
 )
+from prong._compile import compile
 from prong._creation import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from prong._exit import watch_process as _watch_process
 from prong._limits import finfo, iinfo
@@ -136,13 +137,16 @@ _OF_NN = frozenset(
 # Loaded when first used, so that `import prong` stays quick.
 _SUBMODULES = frozenset(
     {
+        "_dynamo",
         "amp",
         "autograd",
         "backends",
+        "compiler",
         "cpu",
         "cuda",
         "fft",
         "futures",
+        "fx",
         "jit",
         "linalg",
         "nn",

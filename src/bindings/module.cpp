@@ -1,6 +1,7 @@
 // The Python module prong._core; imported by python/prong.
 #include <nanobind/nanobind.h>
 
+#include "bindings/capture.h"
 #include "bindings/constants.h"
 #include "bindings/errors.h"
 #include "bindings/future.h"
@@ -40,4 +41,5 @@ NB_MODULE(_core, m) {
   bind_script_classes(m);
   bind_script_archive(m);
   bind_script_trace(m);
+  bind_capture(m);
 }

@@ -56,7 +56,7 @@ bool is_tiny(const OpDef& op, std::span<const IValue> args) {
 // out= of a pointwise op: its loops write there, and no result is made beside it.
 bool writes_directly(const OpDef& op, PyObject* out) {
   return op.pointwise() && is_tensor(out) && !impl_of(out)->requires_grad &&
-         context()[ContextWord::kInterceptor] == 0;
+         context()[ContextWord::kInterceptor] == 0 && context()[ContextWord::kKernels] == 0;
 }
 
 PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Extras& extras) {
@@ -320,7 +320,8 @@ OpGroup* group_of(PyObject* object) {
 }
 
 IValue run_op(const OpDef& op, std::span<const IValue> args) {
-  if (is_tiny(op, args)) return eager::run(op, args);
+  // Recording an op is quick, and asks Python where it stands.
+  if (context()[ContextWord::kKernels] || is_tiny(op, args)) return eager::run(op, args);
   WithoutGil released;
   return eager::run(op, args);
 }

@@ -139,6 +139,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     PRONG_CHECK(value && is_tensor(value), kType, "Variable data has to be a tensor, but got ",
                 value ? type_name(value) : "nothing");
     TensorImpl* to = impl_of(self);
+    to->storage->data();  // recorded work that reads it comes first
     const TensorImpl* from = impl_of(value);
     to->storage = from->storage;
     to->offset = from->offset;

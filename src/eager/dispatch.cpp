@@ -28,7 +28,7 @@ IValue run_unrecorded(const OpDef& op, std::span<const IValue> args) {
     const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
     if (target.is_tensor() && is_view(target.tensor_impl())) check_inplace_view(target.to_tensor());
   }
-  IValue result = op.kernel()(op, args);
+  IValue result = run_kernel(op, args);
   if (op.viewed_argument() >= 0) [[unlikely]] {
     if (op.is_differentiable()) note_views(op, args, result);
   } else if (is_inference_mode() && op.mutated_argument() < 0) [[unlikely]] {

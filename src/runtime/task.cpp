@@ -18,6 +18,7 @@ thread_local bool has_suspended = false;
 }  // namespace
 
 Task::Task() : Waiter(true), context_(context()) {
+  context_[ContextWord::kKernels] = 0;  // who captures a function sees its own line of execution only
   if (profile::is_on()) profile_id_ = profile::new_task_id();
 }
 

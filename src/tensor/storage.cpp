@@ -281,15 +281,55 @@ Storage::Storage(void* data, size_t bytes, void (*deleter)(void*), void* context
   PRONG_ASSERT(deleter != nullptr, "borrowed memory needs a deleter");
 }
 
+namespace {
+std::atomic<void (*)(const Storage&)> reader_check{nullptr};
+}
+
+void Storage::set_reader_check(void (*check)(const Storage&)) { reader_check.store(check); }
+
+Storage::Storage(size_t bytes, Ref<DeferredWork> work) : data_(nullptr), bytes_(bytes) {
+  set_deferred(std::move(work));
+}
+
+void Storage::set_deferred(Ref<DeferredWork> work) {
+  int change = work ? 1 : 0;
+  {
+    std::lock_guard lock(attachment_lock_);
+    change -= deferred_ ? 1 : 0;
+    deferred_.swap(work);
+    if (change > 0) watches_.fetch_add(1, std::memory_order_release);
+    if (change < 0) watches_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+Ref<DeferredWork> Storage::deferred() const {
+  std::lock_guard lock(attachment_lock_);
+  return deferred_;
+}
+
+void Storage::before_access() const {
+  if (Ref<DeferredWork> work = deferred())
+    work->settle();
+  else if (auto check = reader_check.load())
+    check(*this);
+}
+
+void Storage::take_memory_of(Storage& other) {
+  PRONG_ASSERT(!deleter_ && !other.deleter_ && bytes_ == other.bytes_,
+               "memory is taken over from a storage of another kind");
+  std::swap(data_, other.data_);
+}
+
 Storage::~Storage() {
   if (deleter_)
     deleter_(context_);
   else
-    deallocate(data_, bytes_);
+    deallocate(data_, bytes_);  // null where the work never came
 }
 
 void Storage::resize(size_t bytes) {
   PRONG_CHECK(is_resizable(), kRuntime, "Trying to resize storage that is not resizable");
+  data();  // work that was put off comes first
   void* larger = allocate(bytes);
   if (const size_t keep = std::min(bytes, bytes_)) std::memcpy(larger, data_, keep);
   deallocate(data_, bytes_);

@@ -371,15 +371,35 @@ void check_result_type(DType result, DType destination) {
 
 }  // namespace
 
-IValue run_inplace(const OpDef& base, std::span<const IValue> args) {
-  const Tensor destination = args[0].to_tensor();
+namespace {
+
+PointwiseCall plan_inplace(const OpDef& base, std::span<const IValue> args,
+                           const Tensor& destination) {
   const PointwiseCall call = base.pointwise()->plan(base, args);
   check_result_type(call.result, destination.dtype());
   const Dims shape = broadcast_shape(*call.variant, args);
   PRONG_CHECK(shape == destination.sizes(), kRuntime, "output with shape ", destination.sizes(),
               " doesn't match the broadcast shape ", shape);
-  write_into(base, call, args, destination);
+  return call;
+}
+
+}  // namespace
+
+IValue run_inplace(const OpDef& base, std::span<const IValue> args) {
+  const Tensor destination = args[0].to_tensor();
+  write_into(base, plan_inplace(base, args, destination), args, destination);
   return args[0];
+}
+
+void check_inplace_call(const OpDef& base, std::span<const IValue> args) {
+  const Tensor destination = args[0].to_tensor();
+  const PointwiseCall call = plan_inplace(base, args, destination);
+  check_no_internal_overlap(destination);
+  for (int8_t a : call.variant->inputs) {
+    const IValue& v = args[static_cast<size_t>(a)];
+    if (v.is_tensor() && v.tensor_impl() != destination.impl())
+      check_inplace_overlap(destination, v.to_tensor());
+  }
 }
 
 IValue run_out(const OpDef& op, std::span<const IValue> args, const Tensor& out) {

@@ -110,6 +110,8 @@ Cost pointwise_cost(const OpDef& op, std::span<const IValue> args);
 
 // The in-place form: args[0] is written and returned. Checks shape, dtype and overlap.
 IValue run_inplace(const OpDef& base, std::span<const IValue> args);
+// Raises what run_inplace would, save what depends on the data; reads no element.
+void check_inplace_call(const OpDef& base, std::span<const IValue> args);
 // out=: writes the result into `out`, resized if its shape is another.
 IValue run_out(const OpDef& op, std::span<const IValue> args, const Tensor& out);
 

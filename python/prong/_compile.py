@@ -1,0 +1,150 @@
+"""prong.compile: makes a callable whose tensor work is captured and compiled. Called by prong, _dynamo and torchdynamo."""
+
+import functools
+import os
+import sys
+
+from prong import _core
+from prong._backends import find_backend
+from prong._compile_errors import Unsupported
+
+SUPPORTED_PYTHON = ((3, 11),)
+MODES = frozenset(
+    {None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "check"}
+)
+_compiled = []  # weak references to what reset() clears
+_core.capture_set_up(os.path.dirname(os.path.abspath(__file__)) + os.sep, Unsupported)
+
+
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend=None,
+    mode=None,
+    options=None,
+    disable=False,
+    name=None,
+):
+    """A callable that does what `model` does, with its tensor work in compiled graphs.
+
+    `model` is a function, a method, a class's instance with __call__, or a Module; without it, compile() gives a
+    decorator. `backend` is a name ("llvm", "interpreter", "eager", or one found through the entry point group
+    "prong.backends") or a callable (graph_module, example_inputs) -> callable. `fullgraph=True` raises where tensor work
+    would have to be cut in two. mode="check" runs eager beside compiled and raises at the first difference.
+    `dynamic` and `options` are taken for PyTorch's sake: sizes are symbolic anyway.
+    """
+    if model is None:
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+            name=name,
+        )
+    if mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {sorted(m for m in MODES if m)}")
+    if mode is not None and mode != "check" and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if disable:
+        return model
+    check_python()
+    if backend is None:
+        backend = os.environ.get("PRONG_BACKEND", "llvm")
+    if isinstance(model, type):
+        raise TypeError(f"compile() takes a function or an object, got the class {model.__name__}")
+    if not callable(model):
+        raise TypeError(f"compile() takes a callable, got {type(model).__name__}")
+    maker, identity = find_backend(backend, check=mode == "check")
+    return _wrap(model, maker, identity, fullgraph, name)
+
+
+def check_python():
+    if sys.version_info[:2] not in SUPPORTED_PYTHON:
+        names = ", ".join(".".join(map(str, v)) for v in SUPPORTED_PYTHON)
+        raise RuntimeError(
+            f"compile() captures the bytecode of CPython {names}; this is "
+            f"{sys.version_info[0]}.{sys.version_info[1]}. compile(disable=True) runs eagerly."
+        )
+
+
+def _wrap(model, maker, identity, fullgraph, name):
+    if isinstance(model, _core.CompiledFunction):
+        model = model.__wrapped__
+    label = name or getattr(model, "__qualname__", type(model).__qualname__)
+    compiled = _core.capture_compile(model, maker, identity, bool(fullgraph), label)
+    _copy_names(model, compiled)
+    _compiled.append(_weakly(compiled))
+    if _is_module(model):
+        return _module_class()(model, compiled)
+    return compiled
+
+
+def _copy_names(model, compiled):
+    for key in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
+        try:
+            compiled.__dict__[key] = getattr(model, key)
+        except AttributeError:
+            pass
+    compiled.__dict__.update(getattr(model, "__dict__", {}) if not _is_module(model) else {})
+
+
+def _weakly(compiled):
+    import weakref
+
+    return weakref.ref(compiled, _forget)
+
+
+def _forget(reference):
+    try:
+        _compiled.remove(reference)
+    except ValueError:
+        pass
+
+
+def _is_module(model):
+    nn = sys.modules.get("prong.nn")
+    module = getattr(nn, "Module", None) if nn is not None else None
+    return module is not None and isinstance(model, module)
+
+
+@functools.cache
+def _module_class():
+    from prong._compiled_module import OptimizedModule
+
+    return OptimizedModule
+
+
+def reset():
+    """Drops all that was compiled; compiled functions start anew."""
+    for reference in list(_compiled):
+        compiled = reference()
+        if compiled is not None:
+            compiled._forget()
+
+
+def disable(fn=None, recursive=True, reason=None):
+    """A function that is never captured: it runs as plain Python, and cuts the graph of whoever calls it."""
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if isinstance(fn, _core.CompiledFunction):
+        fn = fn.__wrapped__
+    text = reason or f"a disabled function is called: {getattr(fn, '__qualname__', repr(fn))}"
+
+    @functools.wraps(fn)
+    def plain(*args, **kwargs):
+        return _core.capture_call_plainly(text, fn, *args, **kwargs)
+
+    plain._torchdynamo_disable = True
+    return plain
+
+
+def is_compiling():
+    """True inside a compiled function."""
+    return _core.capture_is_recording()

@@ -1,0 +1,7 @@
+"""The graph of a compiled function as people see it: nodes to read, edit and run as Python."""
+
+from prong.fx.graph import Graph, Node
+from prong.fx.graph_module import GraphModule
+from prong.fx.interpreter import Interpreter
+
+__all__ = ["Graph", "GraphModule", "Interpreter", "Node"]

@@ -1,0 +1,264 @@
+"""Node and Graph. Made by GraphModule.from_description; edited by back ends and people."""
+
+import operator
+
+from prong.fx.operations import SYMBOLS, _Op
+
+KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+
+
+def map_nodes(value, function):
+    """The value with function(node) in place of each node, in tuples, lists, dicts and slices too."""
+    if isinstance(value, Node):
+        return function(value)
+    if isinstance(value, tuple):
+        items = [map_nodes(v, function) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [map_nodes(v, function) for v in value]
+    if isinstance(value, dict):
+        return {k: map_nodes(v, function) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(*(map_nodes(v, function) for v in (value.start, value.stop, value.step)))
+    return value
+
+
+class Node:
+    """One value of a graph. `op` is one of KINDS; `meta` has shape, dtype and the line that it comes from."""
+
+    def __init__(self, graph, name, op, target, args=(), kwargs=None):
+        self.graph, self.name, self.op, self.target = graph, name, op, target
+        self.users = {}
+        self.meta = {}
+        self._args, self._kwargs = (), {}
+        self.args, self.kwargs = args, kwargs or {}
+
+    @property
+    def args(self):
+        return self._args
+
+    @args.setter
+    def args(self, value):
+        self._change(tuple(value), self._kwargs)
+
+    @property
+    def kwargs(self):
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, value):
+        self._change(self._args, dict(value))
+
+    def _change(self, args, kwargs):
+        for node in self.all_input_nodes:
+            node.users.pop(self, None)
+        self._args, self._kwargs = args, kwargs
+        for node in self.all_input_nodes:
+            node.users[self] = None
+
+    @property
+    def all_input_nodes(self):
+        found = {}
+        map_nodes((self._args, self._kwargs), lambda node: found.setdefault(node))
+        return list(found)
+
+    @property
+    def next(self):
+        nodes = self.graph._nodes
+        at = nodes.index(self) + 1
+        return nodes[at] if at < len(nodes) else None
+
+    @property
+    def prev(self):
+        nodes = self.graph._nodes
+        at = nodes.index(self)
+        return nodes[at - 1] if at else None
+
+    @property
+    def stack_trace(self):
+        return self.meta.get("stack_trace")
+
+    def replace_all_uses_with(self, other):
+        changed = list(self.users)
+        for user in changed:
+            user.replace_input_with(self, other)
+        return changed
+
+    def replace_input_with(self, old, new):
+        def put(node):
+            return new if node is old else node
+
+        self._change(map_nodes(self._args, put), map_nodes(self._kwargs, put))
+
+    def append(self, node):
+        """Moves `node` to just after this one."""
+        self.graph._move(node, self, 1)
+
+    def prepend(self, node):
+        """Moves `node` to just before this one."""
+        self.graph._move(node, self, 0)
+
+    def format_node(self):
+        parts = [f"{self.op}[target={target_name(self.target)}]"]
+        if self.op == "placeholder":
+            return f"%{self.name} : placeholder"
+        if self.op == "output":
+            return f"return {self.args[0]!r}"
+        return f"%{self.name} : {parts[0]}(args = {self.args!r}, kwargs = {self.kwargs!r})"
+
+    def __repr__(self):
+        return self.name
+
+
+def target_name(target):
+    if isinstance(target, str):
+        return target
+    if target in SYMBOLS or target is operator.getitem:
+        return f"operator.{target.__name__}"
+    if isinstance(target, _Op):
+        return repr(target)
+    module = getattr(target, "__module__", "") or ""
+    return f"{module}.{getattr(target, '__name__', repr(target))}"
+
+
+class Graph:
+    """A list of nodes in the order in which they run: placeholders first, one output last."""
+
+    def __init__(self):
+        self._nodes = []
+        self._names = {}
+        self._before = None  # where new nodes go; None: the end
+
+    @property
+    def nodes(self):
+        return NodeList(self)
+
+    def _fresh(self, wanted):
+        name = wanted
+        while name in self._names:
+            self._names[wanted] += 1
+            name = f"{wanted}_{self._names[wanted]}"
+        self._names.setdefault(name, 0)
+        return name
+
+    def create_node(self, op, target, args=(), kwargs=None, name=None, type_expr=None):
+        if op not in KINDS:
+            raise ValueError(f"a node's op is one of {', '.join(KINDS)}, not {op!r}")
+        stem = name or (target if isinstance(target, str) else getattr(target, "__name__", op))
+        node = Node(self, self._fresh(stem.replace(".", "_")), op, target, args, kwargs)
+        at = len(self._nodes) if self._before is None else self._nodes.index(self._before)
+        self._nodes.insert(at, node)
+        return node
+
+    def placeholder(self, name, type_expr=None):
+        return self.create_node("placeholder", name, name=name)
+
+    def call_function(self, function, args=(), kwargs=None):
+        return self.create_node("call_function", function, args, kwargs)
+
+    def call_method(self, method, args=(), kwargs=None):
+        return self.create_node("call_method", method, args, kwargs)
+
+    def get_attr(self, name):
+        return self.create_node("get_attr", name)
+
+    def output(self, result):
+        return self.create_node("output", "output", (result,), name="output")
+
+    def node_copy(self, node, arg_transform=lambda n: n):
+        copied = self.create_node(
+            node.op,
+            node.target,
+            map_nodes(node.args, arg_transform),
+            map_nodes(node.kwargs, arg_transform),
+            name=node.name,
+        )
+        copied.meta = dict(node.meta)
+        return copied
+
+    def erase_node(self, node):
+        if node.users:
+            raise RuntimeError(f"node {node} is used by {', '.join(n.name for n in node.users)}")
+        node.args, node.kwargs = (), {}
+        self._nodes.remove(node)
+
+    def _move(self, node, at, offset):
+        if node in self._nodes:
+            self._nodes.remove(node)
+        self._nodes.insert(self._nodes.index(at) + offset, node)
+
+    def inserting_before(self, node):
+        return _Inserting(self, node)
+
+    def inserting_after(self, node):
+        return _Inserting(self, node.next)
+
+    def eliminate_dead_code(self):
+        """Erases calls that nobody reads, save those that write in place; True if there were any."""
+        changed = False
+        for node in reversed(list(self._nodes)):
+            if node.users or node.op in ("placeholder", "output") or node.meta.get("writes"):
+                continue
+            self.erase_node(node)
+            changed = True
+        return changed
+
+    def lint(self):
+        """Raises RuntimeError where a node reads one that comes later or is not here."""
+        seen = set()
+        for node in self._nodes:
+            for read in node.all_input_nodes:
+                if read not in seen:
+                    raise RuntimeError(f"node {node} reads {read}, which is not defined before it")
+            seen.add(node)
+        if self._nodes and self._nodes[-1].op != "output":
+            raise RuntimeError("the last node of a graph is its output")
+
+    @property
+    def python_code(self):
+        from prong.fx.code import write_code
+
+        return write_code(self)
+
+    def print_tabular(self):
+        rows = [("opcode", "name", "target", "args", "kwargs")]
+        rows += [(n.op, n.name, target_name(n.target), repr(n.args), repr(n.kwargs)) for n in self._nodes]
+        widths = [max(len(r[i]) for r in rows) for i in range(5)]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
+        lines.insert(1, "  ".join("-" * w for w in widths))
+        print("\n".join(lines))
+
+    def __str__(self):
+        lines = ["graph():"] + [f"    {node.format_node()}" for node in self._nodes]
+        return "\n".join(lines)
+
+
+class NodeList:
+    """The nodes of a graph as a sequence; safe to walk while nodes are erased."""
+
+    def __init__(self, graph):
+        self._graph = graph
+
+    def __iter__(self):
+        return iter(list(self._graph._nodes))
+
+    def __reversed__(self):
+        return reversed(list(self._graph._nodes))
+
+    def __len__(self):
+        return len(self._graph._nodes)
+
+    def __getitem__(self, index):
+        return self._graph._nodes[index]
+
+
+class _Inserting:
+    def __init__(self, graph, before):
+        self._graph, self._next = graph, before
+        self._saved, graph._before = graph._before, before
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._graph._before = self._saved

@@ -1,0 +1,61 @@
+"""What the nodes of a graph call: Python's operators, functions of prong, methods, and ops that have no public name."""
+
+import operator
+
+from prong import _core
+
+OPERATORS = {
+    "add": (operator.add, "+"),
+    "sub": (operator.sub, "-"),
+    "mul": (operator.mul, "*"),
+    "div": (operator.truediv, "/"),
+    "floor_divide": (operator.floordiv, "//"),
+    "remainder": (operator.mod, "%"),
+    "pow": (operator.pow, "**"),
+    "matmul": (operator.matmul, "@"),
+    "bitwise_and": (operator.and_, "&"),
+    "bitwise_or": (operator.or_, "|"),
+    "bitwise_xor": (operator.xor, "^"),
+    "eq": (operator.eq, "=="),
+    "ne": (operator.ne, "!="),
+    "lt": (operator.lt, "<"),
+    "le": (operator.le, "<="),
+    "gt": (operator.gt, ">"),
+    "ge": (operator.ge, ">="),
+}
+SYMBOLS = {function: symbol for function, symbol in OPERATORS.values()}
+
+
+class _Op:
+    """An op by its name in the registry, for graphs that use what has no spelling of its own in Python."""
+
+    def __init__(self, name):
+        self.__name__ = self.name = name
+
+    def __call__(self, *args, **kwargs):
+        return _core.call_op(self.name, *args, **kwargs)
+
+    def __repr__(self):
+        return f"prong.ops.{self.name}"
+
+    def __reduce__(self):
+        return (op_named, (self.name,))
+
+
+_ops = {}
+
+
+def op_named(name):
+    return _ops.setdefault(name, _Op(name))
+
+
+def target_of(base, name, count, has_keywords):
+    """(kind, target) of a node that runs the op: an operator, a function, a method or the bare op."""
+    if base in OPERATORS and count == 2 and not has_keywords and name == base:
+        return "call_function", OPERATORS[base][0]
+    function = _core.functions.get(base, _core.nn_functional.get(base))
+    if function is not None:
+        return "call_function", function
+    if hasattr(_core.Tensor, base) and callable(getattr(_core.Tensor, base)):
+        return "call_method", base
+    return "call_function", op_named(name)

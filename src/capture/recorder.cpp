@@ -1,0 +1,381 @@
+// Recording of ops: which may be put off, what is known of their results without running them. See recorder.h.
+#include "capture/recorder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "capture/segment_lock.h"
+#include "ops/kernels/pointwise.h"
+
+namespace prong::capture {
+
+namespace {
+
+// Thrown where a kernel that runs on a stand-in without memory wants to read it.
+struct DataNeeded {};
+struct NoData final : DeferredWork {
+  void settle() override { throw DataNeeded{}; }
+};
+const Ref<DeferredWork>& no_data() {
+  static const Ref<DeferredWork> work = make_ref<NoData>();
+  return work;
+}
+
+template <class F>
+void for_each_tensor(std::span<const IValue> args, F f) {
+  for (const IValue& a : args) {
+    if (a.is_tensor()) {
+      f(a);
+    } else if (a.is_list() || a.is_tuple()) {
+      for (const IValue& item : a.items())
+        if (item.is_tensor()) f(item);
+    }
+  }
+}
+
+bool is_plain(const IValue& v) {
+  switch (v.tag()) {
+  case IValue::Tag::kNone:
+  case IValue::Tag::kBool:
+  case IValue::Tag::kInt:
+  case IValue::Tag::kFloat:
+  case IValue::Tag::kDType:
+  case IValue::Tag::kTensor:
+  case IValue::Tag::kString:
+    return true;
+  case IValue::Tag::kList:
+  case IValue::Tag::kTuple:
+    for (const IValue& item : v.items())
+      if (!is_plain(item)) return false;
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool gives_tensors(const OpDef& op) {
+  for (const TypePtr& t : op.schema().results)
+    if (!t->is(TypeKind::kTensor) && !(t->is(TypeKind::kList) && t->element()->is(TypeKind::kTensor))) return false;
+  return !op.schema().results.empty();
+}
+
+bool is_index(const IValue& v) { return v.is_tensor() && !is_floating(v.tensor_impl()->dtype) && !v.tensor_impl()->is_wrapped_number; }
+
+// May the kernel raise because of the data that it reads? Then it must run where the program calls it.
+bool may_raise(const OpDef& op, std::span<const IValue> args) {
+  if (op.pointwise()) {
+    if (op.pointwise()->options.divisor < 0) return false;
+    try {
+      return op.pointwise()->checks_data(op.pointwise()->plan(op, args));
+    } catch (const std::exception&) {
+      return false;  // the call is refused before any data is read
+    }
+  }
+  if (op.is_random()) return true;
+  if (op.family() != Family::kCopy && op.family() != Family::kOpaque) return false;
+  bool found = false;  // an index that may be out of range
+  for (size_t i = 1; i < args.size(); ++i) {
+    if (args[i].is_list())
+      for (const IValue& item : args[i].items()) found |= is_index(item);
+    else
+      found |= is_index(args[i]);
+  }
+  return found;
+}
+
+// May the op give a view or its argument itself?
+bool may_alias(const OpDef& op) {
+  if (op.is_random()) return false;
+  return op.family() == Family::kView || op.family() == Family::kCopy || op.family() == Family::kOpaque ||
+         op.viewed_argument() >= 0;
+}
+
+IValue abstract(const IValue& v) {
+  if (v.is_tensor()) return IValue(Tensor(Ref<TensorImpl>(v.tensor_impl())).meta());
+  if (!v.is_list() && !v.is_tuple()) return v;
+  std::vector<IValue> items;
+  for (const IValue& item : v.items()) items.push_back(abstract(item));
+  return v.is_list() ? IValue::list(std::move(items)) : IValue::tuple(std::move(items));
+}
+
+}  // namespace
+
+Recorder* Recorder::current() {
+  return static_cast<Recorder*>(reinterpret_cast<eager::Interceptor*>(context()[ContextWord::kInterceptor]));
+}
+
+Segment& Recorder::open() {
+  if (!segment_ || segment_->is_closed()) segment_ = make_ref<Segment>(*this);
+  return *segment_;
+}
+
+void Recorder::settle(const char* reason) {
+  if (reason && observer_) observer_->on_break(reason, has_work());
+  if (!segment_) return;
+  const Ref<Segment> last = std::exchange(segment_, {});
+  last->run_all();
+}
+
+void Recorder::reading(const Storage& storage) {
+  if (!segment_ || segment_->is_closed()) return;
+  for (const Storage* s : segment_->read_)
+    if (s == &storage) return settle("the memory of a tensor is read or written by other than an op");
+}
+
+// The op as in eager mode, after what was put off.
+IValue Recorder::run_now(const OpDef& op, std::span<const IValue> args, const char* reason) {
+  settle(reason);
+  RecordingOff off;
+  return op.kernel()(op, args);
+}
+
+IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
+  if (op.family() == Family::kHost) {
+    RecordingOff off;  // what reads memory has the segment run by itself
+    return op.kernel()(op, args);
+  }
+  for (const IValue& a : args)
+    if (!is_plain(a)) return run_now(op, args, "an argument is neither a tensor nor a constant");
+  if (!gives_tensors(op)) return run_now(op, args, "the op answers with a Python value");
+  const int written = op.mutated_argument();
+  const bool changes_geometry = written >= 0 && (op.family() == Family::kView || !op.is_differentiable());
+  if (changes_geometry) return run_now(op, args, "the op changes the shape or the history of a tensor in place");
+
+  // A view that was made behind the recorder's back, or memory that another thread's segment is to fill.
+  bool is_foreign = false;
+  for_each_tensor(args, [&](const IValue& t) {
+    const Storage& storage = *t.tensor_impl()->storage;
+    const Ref<DeferredWork> work = storage.deferred();
+    if (!work) return;
+    if (work.get() != segment_.get())
+      work->settle();
+    else if (segment_->find_value(t) < 0)
+      is_foreign = true;
+  });
+  if (is_foreign) settle("a view was taken by other than an op");
+
+  if (written < 0 && (!op.dynamic_shape_reason().empty() || !op.shape()))
+    return run_now(op, args, "the shape of an op's result depends on data");
+
+  Segment& s = open();
+  bool runs_at_once = false;
+  IValue result;
+  {
+    SegmentLock lock(s.mutex_);
+    if (s.is_closed_) return run_kernel(op, args);  // another thread had it run meanwhile
+    if (written >= 0) {
+      const OpDef* base = op.inplace_of();
+      runs_at_once = !base || !base->pointwise() || may_raise(*base, args);
+      if (!runs_at_once) check_inplace_call(*base, args);
+      result = record_write(s, op, args, runs_at_once);
+    } else {
+      if (may_alias(op)) result = record_view(s, op, args);
+      if (result.is_none()) {
+        runs_at_once = may_raise(op, args);
+        result = record_call(s, op, args, runs_at_once);
+      }
+    }
+  }
+  if (result.is_none()) return run_now(op, args, "the call is wrong");  // and the kernel says how
+  if (runs_at_once) settle(nullptr);
+  return result;
+}
+
+IValue Recorder::record_call(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once) {
+  IValue metas;
+  try {
+    std::vector<IValue> abstracts;
+    for (const IValue& a : args) abstracts.push_back(abstract(a));
+    metas = op.shape()(op, abstracts);
+  } catch (const std::exception&) {
+    return {};
+  }
+  TraceNode node = make_node(s, op, args);
+  IValue result = deferred(s, metas, node);
+  s.trace_->nodes.push_back(std::move(node));
+  s.trace_->may_raise |= runs_at_once;
+  return result;
+}
+
+IValue Recorder::record_write(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once) {
+  const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
+  TraceNode node = make_node(s, op, args);
+  const ValueId v = s.find_value(target);
+  node.first_output = v;
+  node.num_outputs = 0;
+  Storage& storage = *target.tensor_impl()->storage;
+  storage.bump_version();
+  if (!s.live_[static_cast<size_t>(v)].is_deferred) {
+    auto it = std::find_if(s.written_.begin(), s.written_.end(), [&](auto& w) { return w.first.get() == &storage; });
+    if (it == s.written_.end()) {
+      s.written_.emplace_back(Ref<Storage>(&storage), storage.version());
+      storage.set_deferred(Ref<DeferredWork>(&s));
+    } else {
+      it->second = storage.version();
+    }
+  }
+  s.trace_->nodes.push_back(std::move(node));
+  s.trace_->has_writes = true;
+  s.trace_->may_raise |= runs_at_once;
+  return target;
+}
+
+// For ops that may give a view or the argument itself: the kernel runs on stand-ins that have geometry but no memory.
+// None where it wants to read, so that its result is a new tensor.
+IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue> args) {
+  std::vector<std::pair<const Storage*, Tensor>> originals;  // of stand-in storages
+  std::vector<std::pair<const TensorImpl*, IValue>> same;
+  const auto stand_in = [&](const IValue& v) -> IValue {
+    const Tensor t = v.to_tensor();
+    if (t.is_wrapped_number()) return v;
+    Tensor fake = Tensor::view_of(make_ref<Storage>(t.storage()->bytes(), no_data()), t.offset(), t.sizes(), t.strides(), t.dtype());
+    originals.emplace_back(fake.storage().get(), t);
+    same.emplace_back(fake.impl(), v);
+    return IValue(std::move(fake));
+  };
+  std::vector<IValue> fakes;
+  for (const IValue& a : args) {
+    if (a.is_tensor()) {
+      fakes.push_back(stand_in(a));
+    } else if (a.is_list()) {
+      std::vector<IValue> items;
+      for (const IValue& item : a.items()) items.push_back(item.is_tensor() ? stand_in(item) : item);
+      fakes.push_back(IValue::list(std::move(items)));
+    } else {
+      fakes.push_back(a);
+    }
+  }
+  IValue raw;
+  try {
+    RecordingOff off;
+    raw = op.kernel()(op, fakes);
+  } catch (const DataNeeded&) {
+    return {};
+  }
+  bool is_view = true;
+  const auto real = [&](const IValue& r) -> IValue {
+    if (!r.is_tensor()) {
+      is_view = false;
+      return {};
+    }
+    for (auto& [fake, original] : same)
+      if (fake == r.tensor_impl()) return original;
+    for (auto& [storage, original] : originals) {
+      if (storage != r.tensor_impl()->storage.get()) continue;
+      const TensorImpl& i = *r.tensor_impl();
+      return IValue(Tensor::view_of(original.storage(), i.offset, i.sizes, i.strides, i.dtype));
+    }
+    is_view = false;
+    return {};
+  };
+  std::vector<IValue> outputs;
+  if (raw.is_tensor()) {
+    outputs.push_back(real(raw));
+  } else if (raw.is_list() || raw.is_tuple()) {
+    for (const IValue& item : raw.items()) outputs.push_back(real(item));
+  } else {
+    return {};
+  }
+  if (!is_view || outputs.empty()) return {};
+  if (raw.is_tensor() && outputs[0].tensor_impl() != nullptr) {
+    for (const IValue& a : args)
+      if (a.is_tensor() && a.tensor_impl() == outputs[0].tensor_impl()) return a;  // it had nothing to do
+  }
+  TraceNode node = make_node(s, op, args);
+  node.result = raw.is_tensor() ? ResultKind::kTensor : raw.is_list() ? ResultKind::kList : ResultKind::kTuple;
+  node.num_outputs = static_cast<int32_t>(outputs.size());
+  const auto producer = static_cast<int32_t>(s.trace_->nodes.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor t = outputs[i].to_tensor();
+    const Ref<DeferredWork> work = t.storage()->deferred();
+    bool is_deferred = false;
+    if (work.get() == &s)
+      is_deferred = std::none_of(s.written_.begin(), s.written_.end(), [&](auto& w) { return w.first == t.storage(); });
+    const ValueId v = s.add_value(t, producer, static_cast<int32_t>(i), is_deferred);
+    if (i == 0) node.first_output = v;
+  }
+  s.trace_->nodes.push_back(std::move(node));
+  if (raw.is_tensor()) return outputs[0];
+  return raw.is_list() ? IValue::list(std::move(outputs)) : IValue::tuple(std::move(outputs));
+}
+
+// Tensors without memory for the abstract results of a node.
+IValue Recorder::deferred(Segment& s, const IValue& meta, TraceNode& node) {
+  const auto producer = static_cast<int32_t>(s.trace_->nodes.size());
+  int32_t count = 0;
+  const auto one = [&](const IValue& m) {
+    const TensorMeta& want = m.meta();
+    auto impl = make_ref<TensorImpl>();
+    impl->numel = product(want.sizes);
+    impl->storage = make_ref<Storage>(static_cast<size_t>(impl->numel) * size_of(want.dtype), Ref<DeferredWork>(&s));
+    impl->sizes = want.sizes;
+    impl->strides = contiguous_strides(want.sizes);
+    impl->dtype = want.dtype;
+    const Tensor t(std::move(impl));
+    const ValueId v = s.add_value(t, producer, count, true);
+    if (count++ == 0) node.first_output = v;
+    return IValue(t);
+  };
+  if (meta.is_meta()) return one(meta);
+  std::vector<IValue> items;
+  for (const IValue& m : meta.items()) items.push_back(one(m));
+  node.num_outputs = count;
+  node.result = meta.is_list() ? ResultKind::kList : ResultKind::kTuple;
+  return meta.is_list() ? IValue::list(std::move(items)) : IValue::tuple(std::move(items));
+}
+
+TraceNode Recorder::make_node(Segment& s, const OpDef& op, std::span<const IValue> args) {
+  TraceNode node;
+  node.op = &op;
+  if (observer_) {
+    node.place = static_cast<int32_t>(s.trace_->places.size());
+    s.trace_->places.push_back(observer_->place());
+  }
+  s.trace_->key.push_back(reinterpret_cast<uint64_t>(&op));
+  for (const IValue& a : args) node.args.push_back(operand(s, a));
+  return node;
+}
+
+Operand Recorder::operand(Segment& s, const IValue& v) {
+  Trace& trace = *s.trace_;
+  const auto coded = [&](Operand::Kind kind, size_t index) {
+    trace.key.push_back(uint64_t{2} << 60 | static_cast<uint64_t>(kind) << 56 | index);
+    return Operand{kind, static_cast<int32_t>(index)};
+  };
+  const auto number = [&](uint64_t kind) {
+    trace.numbers.push_back(v);
+    trace.key.push_back(uint64_t{3} << 60 | kind);
+    return Operand{Operand::Kind::kNumber, static_cast<int32_t>(trace.numbers.size() - 1)};
+  };
+  if (v.is_tensor()) {
+    if (v.tensor_impl()->is_wrapped_number) return number(16 + static_cast<uint64_t>(v.tensor_impl()->dtype));
+    ValueId id = s.find_value(v);
+    if (id < 0) id = s.add_input(v.to_tensor());
+    return coded(Operand::Kind::kValue, static_cast<size_t>(id));
+  }
+  if (v.is_int() || v.is_float()) return number(static_cast<uint64_t>(v.tag()));
+  if (v.is_list() || v.is_tuple()) {
+    std::vector<Operand> items;
+    trace.key.push_back(uint64_t{4} << 60 | v.items().size() << 1 | (v.is_tuple() ? 1 : 0));
+    for (const IValue& item : v.items()) items.push_back(operand(s, item));
+    trace.lists.push_back(std::move(items));
+    return {Operand::Kind::kList, static_cast<int32_t>(trace.lists.size() - 1)};
+  }
+  trace.constants.push_back(v);
+  uint64_t content = 0;
+  if (v.is_bool()) content = v.to_bool() ? 1 : 0;
+  if (v.is_dtype()) content = static_cast<uint64_t>(v.to_dtype());
+  if (v.is_string()) {
+    const std::string& text = v.to_string();
+    trace.key.push_back(text.size());
+    for (size_t i = 0; i < text.size(); i += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, text.data() + i, std::min<size_t>(8, text.size() - i));
+      trace.key.push_back(word);
+    }
+  }
+  trace.key.push_back(uint64_t{5} << 60 | static_cast<uint64_t>(v.tag()) << 32 | content);
+  return {Operand::Kind::kConstant, static_cast<int32_t>(trace.constants.size() - 1)};
+}
+
+}  // namespace prong::capture

@@ -1,0 +1,113 @@
+// Recorder: stands in for kernels on a thread that runs a compiled function. Ops are put off and collected in a Segment;
+// whoever touches the memory of their results (or of what they write) has the segment run first.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "capture/runner.h"
+#include "capture/trace.h"
+#include "eager/dispatch.h"
+
+namespace prong::capture {
+
+class Recorder;
+
+// The tensor work between two points at which its values are needed.
+class Segment final : public DeferredWork {
+ public:
+  explicit Segment(Recorder& recorder) : recorder_(recorder) {}
+  ~Segment() override;
+  // Memory that waits for this work is touched.
+  void settle() override;
+  void run_all();  // now, or wait for the thread that does
+  bool is_closed() const { return is_closed_; }
+  bool is_empty() const { return trace_->nodes.empty(); }
+
+ private:
+  friend class Recorder;
+  struct Live {  // of a value
+    Ref<TensorImpl> impl;
+    Ref<Storage> storage;
+    int64_t offset;
+    bool is_deferred;  // its storage has no memory yet
+  };
+
+  ValueId find_value(const IValue& tensor) const;  // -1: unknown here
+  bool is_stale(ValueId v) const;                  // the tensor's geometry or storage is another now
+  ValueId add_input(const Tensor& t);
+  ValueId add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred);
+  void run();
+  void choose_outputs();
+  void fill(std::vector<IValue> results);
+  void let_go();
+
+  Recorder& recorder_;
+  std::mutex mutex_;
+  std::shared_ptr<Trace> trace_ = std::make_shared<Trace>();
+  std::vector<Live> live_;
+  std::unordered_map<const TensorImpl*, ValueId> by_impl_;
+  std::vector<Storage*> read_;                              // with add_reader
+  std::vector<std::pair<Ref<Storage>, uint64_t>> written_;  // visible storages, their versions after the writes
+  std::atomic<std::thread::id> running_{};
+  bool is_closed_ = false;
+  std::exception_ptr error_;
+};
+
+// What a compiled call wants to know of its segments.
+class SegmentObserver {
+ public:
+  virtual ~SegmentObserver() = default;
+  // A segment is about to end before the call does; may throw (fullgraph).
+  virtual void on_break(const std::string& reason, bool has_work) = 0;
+  virtual void on_run(const std::shared_ptr<const Trace>& trace, bool is_new_program) = 0;
+  virtual Place place() = 0;  // in the user's code
+};
+
+class Recorder final : public eager::Interceptor {
+ public:
+  Recorder() = default;
+  IValue run_kernel(const OpDef& op, std::span<const IValue> args) override;
+
+  // Runs what was put off. The reason is for reports; null: the end of the call.
+  void settle(const char* reason);
+  bool has_work() const { return segment_ && !segment_->is_closed() && !segment_->is_empty(); }
+
+  void set_target(Ref<ProgramCache> cache, SegmentObserver* observer) {
+    cache_ = std::move(cache);
+    observer_ = observer;
+  }
+  ProgramCache* cache() const { return cache_.get(); }
+  SegmentObserver* observer() const { return observer_; }
+  // The recorder that is in charge on this thread, or null.
+  static Recorder* current();
+  void reading(const Storage& storage);  // memory of an input is touched
+
+ private:
+  friend class Segment;
+  Segment& open();
+  IValue run_now(const OpDef& op, std::span<const IValue> args, const char* reason);
+  IValue record_view(Segment& s, const OpDef& op, std::span<const IValue> args);
+  IValue record_write(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once);
+  IValue record_call(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once);
+  TraceNode make_node(Segment& s, const OpDef& op, std::span<const IValue> args);
+  Operand operand(Segment& s, const IValue& v);
+  IValue deferred(Segment& s, const IValue& meta, TraceNode& node);
+
+  Ref<Segment> segment_;
+  Ref<ProgramCache> cache_;
+  SegmentObserver* observer_ = nullptr;
+};
+
+// Turns recording off for a scope: what runs inside runs kernels.
+class RecordingOff {
+ public:
+  RecordingOff() { context()[ContextWord::kInterceptor] = 0; }
+
+ private:
+  ContextGuard saved_;
+};
+
+}  // namespace prong::capture

@@ -1,0 +1,232 @@
+// Runners of segments and the cache of programs. See runner.h.
+#include "capture/runner.h"
+
+#include <algorithm>
+
+#include "capture/trace_graph.h"
+#include "exec/run.h"
+#include "graph/function.h"
+
+namespace prong::capture {
+
+namespace {
+
+// Runs the nodes one by one; a value goes as soon as its last reader has run.
+class NodeLoop final : public Runner {
+ public:
+  NodeLoop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs) : trace_(std::move(trace)) {
+    size_t next = trace_->inputs.size();
+    number_at_.assign(trace_->numbers.size(), -1);
+    for (size_t i = 0; i < number_inputs.size(); ++i)
+      if (number_inputs[i]) number_at_[i] = static_cast<int32_t>(next++);
+    find_last_uses();
+  }
+
+  std::vector<IValue> run(std::span<const IValue> inputs) override {
+    std::vector<IValue> values(trace_->values.size());
+    for (size_t i = 0; i < trace_->inputs.size(); ++i) values[static_cast<size_t>(trace_->inputs[i])] = inputs[i];
+    std::vector<IValue> args;
+    for (size_t i = 0; i < trace_->nodes.size(); ++i) {
+      const TraceNode& n = trace_->nodes[i];
+      args.clear();
+      for (const Operand& o : n.args) args.push_back(get(o, values, inputs));
+      IValue result = n.op->kernel()(*n.op, args);
+      args.clear();
+      store(n, std::move(result), values);
+      for (const ValueId v : dies_after_[i]) values[static_cast<size_t>(v)] = {};
+    }
+    std::vector<IValue> results;
+    for (const ValueId v : trace_->outputs) results.push_back(values[static_cast<size_t>(v)]);
+    return results;
+  }
+
+ private:
+  IValue get(const Operand& o, const std::vector<IValue>& values, std::span<const IValue> inputs) const {
+    const auto i = static_cast<size_t>(o.index);
+    switch (o.kind) {
+    case Operand::Kind::kValue:
+      return values[i];
+    case Operand::Kind::kNumber:
+      return number_at_[i] < 0 ? trace_->numbers[i] : inputs[static_cast<size_t>(number_at_[i])];
+    case Operand::Kind::kConstant:
+      return trace_->constants[i];
+    default: {
+      std::vector<IValue> items;
+      for (const Operand& item : trace_->lists[i]) items.push_back(get(item, values, inputs));
+      return IValue::list(std::move(items));
+    }
+    }
+  }
+
+  static void store(const TraceNode& n, IValue result, std::vector<IValue>& values) {
+    if (n.num_outputs == 0) return;
+    const auto first = static_cast<size_t>(n.first_output);
+    if (n.result == ResultKind::kTensor) {
+      values[first] = std::move(result);
+      return;
+    }
+    for (size_t i = 0; i < static_cast<size_t>(n.num_outputs); ++i) values[first + i] = result.items()[i];
+  }
+
+  void find_last_uses() {
+    std::vector<int32_t> last(trace_->values.size(), -1);
+    const auto use = [&](const Operand& o, int32_t node, const auto& self) -> void {
+      if (o.kind == Operand::Kind::kValue) last[static_cast<size_t>(o.index)] = node;
+      if (o.kind == Operand::Kind::kList)
+        for (const Operand& item : trace_->lists[static_cast<size_t>(o.index)]) self(item, node, self);
+    };
+    for (size_t i = 0; i < trace_->nodes.size(); ++i) {
+      const TraceNode& n = trace_->nodes[i];
+      for (int32_t k = 0; k < n.num_outputs; ++k) last[static_cast<size_t>(n.first_output + k)] = static_cast<int32_t>(i);
+      for (const Operand& o : n.args) use(o, static_cast<int32_t>(i), use);
+    }
+    dies_after_.resize(trace_->nodes.size());
+    for (const ValueId v : trace_->outputs) last[static_cast<size_t>(v)] = -1;
+    for (size_t v = 0; v < last.size(); ++v)
+      if (last[v] >= 0) dies_after_[static_cast<size_t>(last[v])].push_back(static_cast<ValueId>(v));
+  }
+
+  std::shared_ptr<const Trace> trace_;
+  std::vector<int32_t> number_at_;
+  std::vector<std::vector<ValueId>> dies_after_;
+};
+
+class Interpreter final : public Backend {
+ public:
+  Ref<Runner> compile(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
+                      std::span<const IValue>) override {
+    return make_ref<NodeLoop>(std::move(trace), number_inputs);
+  }
+};
+
+// A Function through the pass pipeline.
+class Program final : public Runner {
+ public:
+  Program(const Trace& trace, const NumberInputs& number_inputs) {
+    std::unique_ptr<Graph> graph = to_graph(trace, number_inputs);
+    Schema schema;
+    schema.name = "captured";
+    for (size_t i = 0; i < graph->inputs().size(); ++i) {
+      Argument a;
+      a.name = cat("arg_", i);
+      a.type = graph->inputs()[i]->type();
+      schema.arguments.push_back(std::move(a));
+    }
+    schema.results = {graph->outputs()[0]->type()};
+    function_ = make_ref<Function>("captured", std::move(schema));
+    function_->define(std::move(graph));
+  }
+
+  std::vector<IValue> run(std::span<const IValue> inputs) override {
+    const IValue result = exec::run(*function_, std::vector<IValue>(inputs.begin(), inputs.end()));
+    return result.items();
+  }
+
+ private:
+  Ref<Function> function_;
+};
+
+class Native final : public Backend {
+ public:
+  Ref<Runner> compile(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
+                      std::span<const IValue>) override {
+    // The passes take tensors with different names for different memory where something is written; an error of the
+    // last op must be the kernel's own; and one op alone has nothing to gain.
+    if ((trace->has_writes && trace->inputs_overlap) || trace->may_raise || count_pointwise(*trace) < 2)
+      return make_ref<NodeLoop>(std::move(trace), number_inputs);
+    return make_ref<Program>(*trace, number_inputs);
+  }
+
+ private:
+  static size_t count_pointwise(const Trace& trace) {
+    return static_cast<size_t>(std::count_if(trace.nodes.begin(), trace.nodes.end(),
+                                             [](const TraceNode& n) { return n.op->family() == Family::kPointwise; }));
+  }
+};
+
+bool same_number(const IValue& a, const IValue& b) {
+  if (a.tag() != b.tag()) return false;
+  if (a.is_int()) return a.to_int() == b.to_int();
+  const auto bits = [](const IValue& v) {
+    if (v.is_float()) {
+      const double d = v.to_double();
+      int64_t word;
+      static_assert(sizeof word == sizeof d);
+      __builtin_memcpy(&word, &d, sizeof d);
+      return word;
+    }
+    const Tensor t = v.to_tensor();  // a wrapped number
+    if (!is_floating(t.dtype())) return t.item_int();
+    const double d = t.item_double();
+    int64_t word;
+    __builtin_memcpy(&word, &d, sizeof d);
+    return word;
+  };
+  return bits(a) == bits(b);
+}
+
+uint64_t hash_of_key(const std::vector<uint64_t>& key) {
+  uint64_t h = 0x9e3779b97f4a7c15ull;
+  for (const uint64_t w : key) {
+    h ^= w + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
+    h *= 0xff51afd7ed558ccdull;
+    h ^= h >> 33;
+  }
+  return h;
+}
+
+}  // namespace
+
+Ref<Backend> interpreter_backend() { return make_ref<Interpreter>(); }
+Ref<Backend> native_backend() { return make_ref<Native>(); }
+
+ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace, std::span<const IValue> inputs) {
+  const uint64_t hash = hash_of_key(trace->key);
+  NumberInputs number_inputs(trace->numbers.size(), false);
+  {
+    std::lock_guard lock(mutex_);
+    for (Entry& e : entries_[hash]) {
+      if (e.key != trace->key) continue;
+      for (Variant& v : e.variants) {
+        bool fits = true;
+        for (size_t i = 0; i < v.numbers.size(); ++i) {
+          if (v.number_inputs[i] || same_number(v.numbers[i], trace->numbers[i])) continue;
+          fits = false;
+          number_inputs[i] = true;  // it has had two values: from now on it may have any
+        }
+        if (fits) return {v.runner, v.number_inputs, false};
+        for (size_t i = 0; i < v.numbers.size(); ++i)
+          if (v.number_inputs[i]) number_inputs[i] = true;
+      }
+    }
+  }
+  Ref<Runner> runner = backend_->compile(trace, number_inputs, program_inputs(*trace, number_inputs, inputs));
+  std::lock_guard lock(mutex_);
+  std::vector<Entry>& same_hash = entries_[hash];
+  auto e = std::find_if(same_hash.begin(), same_hash.end(), [&](const Entry& x) { return x.key == trace->key; });
+  if (e == same_hash.end()) e = same_hash.insert(same_hash.end(), Entry{trace->key, {}});
+  e->variants.insert(e->variants.begin(), Variant{number_inputs, trace->numbers, trace->outputs, runner});
+  return {std::move(runner), std::move(number_inputs), true};
+}
+
+void ProgramCache::clear() {
+  std::lock_guard lock(mutex_);
+  entries_.clear();
+}
+
+size_t ProgramCache::size() const {
+  std::lock_guard lock(mutex_);
+  size_t n = 0;
+  for (const auto& [hash, entries] : entries_)
+    for (const Entry& e : entries) n += e.variants.size();
+  return n;
+}
+
+std::vector<IValue> program_inputs(const Trace& trace, const NumberInputs& number_inputs, std::span<const IValue> tensors) {
+  std::vector<IValue> all(tensors.begin(), tensors.end());
+  for (size_t i = 0; i < number_inputs.size(); ++i)
+    if (number_inputs[i]) all.push_back(trace.numbers[i]);
+  return all;
+}
+
+}  // namespace prong::capture

@@ -1,0 +1,62 @@
+// Runner: what runs a segment: the plain loop over its nodes, a compiled Program, or a back end's callable.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+
+#include "capture/trace.h"
+
+namespace prong::capture {
+
+class Runner : public RefCounted {
+ public:
+  // Inputs: the trace's tensors, then the numbers that are inputs. Results: one tensor for each output.
+  virtual std::vector<IValue> run(std::span<const IValue> inputs) = 0;
+};
+
+// Makes runners; one for each kind of back end.
+class Backend : public RefCounted {
+ public:
+  virtual Ref<Runner> compile(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
+                              std::span<const IValue> inputs) = 0;
+};
+
+// Runs the nodes one by one through their kernels.
+Ref<Backend> interpreter_backend();
+// Through the pass pipeline: fused regions become native kernels.
+Ref<Backend> native_backend();
+
+// Programs of one compiled function, by the structure of their traces.
+class ProgramCache : public RefCounted {
+ public:
+  struct Found {
+    Ref<Runner> runner;
+    NumberInputs number_inputs;
+    bool is_new = false;
+  };
+  explicit ProgramCache(Ref<Backend> backend) : backend_(std::move(backend)) {}
+  // The program for this trace, compiled now if it isn't there. `inputs`: its tensors.
+  Found find(const std::shared_ptr<const Trace>& trace, std::span<const IValue> inputs);
+  void clear();
+  size_t size() const;
+
+ private:
+  struct Variant {
+    NumberInputs number_inputs;
+    std::vector<IValue> numbers;
+    std::vector<ValueId> outputs;
+    Ref<Runner> runner;
+  };
+  struct Entry {
+    std::vector<uint64_t> key;
+    std::vector<Variant> variants;
+  };
+  Ref<Backend> backend_;
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, std::vector<Entry>> entries_;
+};
+
+// The tensors of a call, then those of its numbers that are inputs.
+std::vector<IValue> program_inputs(const Trace& trace, const NumberInputs& number_inputs, std::span<const IValue> tensors);
+
+}  // namespace prong::capture

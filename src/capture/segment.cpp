@@ -1,0 +1,166 @@
+// Segment: how put-off work is run and its results are handed to the storages that wait for them. See recorder.h.
+#include <algorithm>
+
+#include "capture/recorder.h"
+#include "capture/segment_lock.h"
+#include "eager/modes.h"
+
+namespace prong::capture {
+
+Segment::~Segment() { let_go(); }
+
+ValueId Segment::find_value(const IValue& tensor) const {
+  const auto it = by_impl_.find(tensor.tensor_impl());
+  if (it == by_impl_.end() || is_stale(it->second)) return -1;
+  return it->second;
+}
+
+bool Segment::is_stale(ValueId v) const {
+  const Live& live = live_[static_cast<size_t>(v)];
+  const TraceValue& value = trace_->values[static_cast<size_t>(v)];
+  return live.impl->storage.get() != live.storage.get() || live.impl->offset != live.offset ||
+         !(live.impl->sizes == value.meta.sizes);
+}
+
+ValueId Segment::add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred) {
+  const auto v = static_cast<ValueId>(live_.size());
+  trace_->values.push_back({t.meta(), producer, output, {}});
+  live_.push_back({t.ref(), t.storage(), t.offset(), is_deferred});
+  by_impl_[t.impl()] = v;
+  return v;
+}
+
+ValueId Segment::add_input(const Tensor& t) {
+  Trace& trace = *trace_;
+  uint64_t alias = 0;
+  for (size_t i = 0; i < trace.inputs.size(); ++i)
+    if (live_[static_cast<size_t>(trace.inputs[i])].storage == t.storage()) alias = i + 1;
+  trace.inputs_overlap |= alias != 0;
+  const ValueId v = add_value(t, -1, 0, false);
+  trace.inputs.push_back(v);
+  trace.key.push_back(uint64_t{1} << 60 | static_cast<uint64_t>(t.dtype()) << 32 |
+                      static_cast<uint64_t>(t.rank()) << 20 | alias);
+  t.storage()->add_reader();
+  read_.push_back(t.storage().get());  // kept alive by live_
+  return v;
+}
+
+// What the program gives: for each storage without memory that someone else still holds, the value that made it.
+void Segment::choose_outputs() {
+  struct Seen {
+    ValueId owner;
+    uint32_t refs = 0;  // that live_ has
+    bool is_needed = false;
+  };
+  std::unordered_map<const Storage*, Seen> seen;
+  for (size_t i = 0; i < live_.size(); ++i) {
+    const Live& live = live_[i];
+    if (!live.is_deferred) continue;
+    Seen& s = seen.try_emplace(live.storage.get(), Seen{static_cast<ValueId>(i)}).first->second;
+    s.refs += live.impl->storage == live.storage ? 2 : 1;
+    s.is_needed |= live.impl->use_count() > 1;
+  }
+  for (size_t i = 0; i < live_.size(); ++i) {
+    if (!live_[i].is_deferred) continue;
+    Seen& s = seen.at(live_[i].storage.get());
+    if (s.owner != static_cast<ValueId>(i)) continue;
+    if (s.is_needed || live_[i].storage->use_count() > s.refs) trace_->outputs.push_back(s.owner);
+  }
+}
+
+void Segment::fill(std::vector<IValue> results) {
+  const Trace& trace = *trace_;
+  PRONG_CHECK(results.size() == trace.outputs.size(), kRuntime, "the back end's callable gave ", results.size(),
+              " values, but the graph has ", trace.outputs.size(), " outputs");
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto v = static_cast<size_t>(trace.outputs[i]);
+    const TensorMeta& expected = trace.values[v].meta;
+    PRONG_CHECK(results[i].is_tensor(), kType, "output ", i, " of the back end's callable is a ", name_of(results[i].tag()),
+                ", not a Tensor");
+    Tensor r = std::move(results[i]).to_tensor();
+    PRONG_CHECK(r.sizes() == expected.sizes && r.dtype() == expected.dtype, kRuntime, "output ", i,
+                " of the compiled graph has shape ", r.sizes(), " and dtype ", r.dtype(), ", but ", expected.sizes, " and ",
+                expected.dtype, " were recorded for it");
+    Storage& waiting = *live_[v].storage;
+    const bool is_own = r.is_contiguous() && r.offset() == 0 && r.impl()->use_count() == 1 && r.storage()->use_count() == 1 &&
+                        r.storage()->is_resizable() && r.storage()->bytes() == waiting.bytes();
+    if (!is_own) {
+      Tensor copy = Tensor::empty(r.sizes(), r.dtype());
+      copy_into(copy, r);
+      r = std::move(copy);
+    }
+    waiting.take_memory_of(*r.storage());
+    waiting.set_deferred(nullptr);
+  }
+}
+
+// Lets go of everything but the error that later readers are to see.
+void Segment::let_go() {
+  for (Storage* s : read_) s->remove_reader();
+  read_.clear();
+  for (auto& [storage, version] : written_) {
+    storage->set_deferred(nullptr);
+    storage->set_version(version);
+  }
+  written_.clear();
+  by_impl_.clear();
+  live_.clear();
+}
+
+void Segment::run() {
+  Trace& trace = *trace_;
+  choose_outputs();
+  trace.key.push_back(~uint64_t{0});
+  for (const ValueId v : trace.outputs) trace.key.push_back(static_cast<uint64_t>(v));
+  std::vector<IValue> tensors;
+  for (const ValueId v : trace.inputs) {
+    const Live& live = live_[static_cast<size_t>(v)];
+    // Its geometry may have been changed in place since (resize_, .data): the program reads it as it was.
+    PRONG_ASSERT(!is_stale(v), "an input of a recorded segment was changed in shape");
+    tensors.emplace_back(Tensor(live.impl));
+  }
+  SegmentObserver* observer = recorder_.observer();
+  const bool is_dead = trace.outputs.empty() && !trace.has_writes && !trace.may_raise;
+  if (!is_dead) {
+    const ProgramCache::Found found = recorder_.cache()->find(trace_, tensors);
+    if (observer) observer->on_run(trace_, found.is_new);
+    fill(found.runner->run(program_inputs(trace, found.number_inputs, tensors)));
+  }
+}
+
+void Segment::settle() {
+  if (running_.load() == std::this_thread::get_id()) return;
+  if (!is_closed_ && Recorder::current() == &recorder_)
+    recorder_.settle("Python needs the value of a tensor");
+  else
+    run_all();
+}
+
+void Segment::run_all() {
+  if (running_.load() == std::this_thread::get_id()) return;
+  // References that go away here may be the last ones to Python objects: they die after the lock is open again.
+  std::vector<Live> dropped;
+  SegmentLock lock(mutex_);
+  if (is_closed_) {
+    if (error_) std::rethrow_exception(error_);
+    return;
+  }
+  is_closed_ = true;
+  running_ = std::this_thread::get_id();
+  {
+    ContextGuard saved;
+    context()[ContextWord::kInterceptor] = 0;
+    eager::set_grad_enabled(false);  // the tape has seen these ops
+    try {
+      if (!trace_->nodes.empty()) run();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  dropped = live_;
+  let_go();
+  running_ = std::thread::id();
+  if (error_) std::rethrow_exception(error_);
+}
+
+}  // namespace prong::capture

@@ -1,0 +1,68 @@
+// Trace: the tensor work of one segment as flat lists. Written by recorder.cpp, run by runner.cpp, turned into a Graph by
+// trace_graph.cpp and shown to Python back ends by bindings/.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ops/op_def.h"
+#include "tensor/ivalue.h"
+
+namespace prong::capture {
+
+using ValueId = int32_t;
+
+// What an argument of a node is; `index` counts in the trace's list of that kind.
+struct Operand {
+  enum class Kind : uint8_t { kValue, kConstant, kNumber, kList };
+  Kind kind;
+  int32_t index;
+};
+
+enum class ResultKind : uint8_t { kTensor, kTuple, kList };
+
+struct TraceNode {
+  const OpDef* op;
+  std::vector<Operand> args;
+  ResultKind result = ResultKind::kTensor;
+  ValueId first_output = -1;  // in-place: the value written
+  int32_t num_outputs = 1;
+  int32_t place = -1;  // in Trace::places
+};
+
+struct Place {
+  std::string file;
+  int line = 0;
+  std::string function;
+};
+
+struct TraceValue {
+  TensorMeta meta;
+  int32_t producer = -1;  // node; -1: an input
+  int32_t output = 0;
+  std::string name;  // of the Python variable, where known
+};
+
+struct Trace {
+  std::vector<TraceNode> nodes;
+  std::vector<TraceValue> values;
+  std::vector<std::vector<Operand>> lists;
+  std::vector<IValue> constants;
+  std::vector<IValue> numbers;     // ints and floats of this call
+  std::vector<ValueId> inputs;     // in the order of first use
+  std::vector<ValueId> outputs;    // set when the segment closes
+  std::vector<Place> places;
+  std::vector<uint64_t> key;       // equal keys: the same program, save for numbers
+  bool has_writes = false;
+  bool inputs_overlap = false;     // two inputs share a storage
+  bool may_raise = false;          // the last node may raise because of its data
+};
+
+// Numbers of the trace that are inputs of the compiled program (they changed between calls); the others are constants.
+using NumberInputs = std::vector<bool>;
+
+// A node's name as people read it: "mul_1", "relu_2": the op's base name and its count among those.
+std::vector<std::string> value_names(const Trace& trace);
+
+}  // namespace prong::capture

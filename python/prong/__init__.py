@@ -5,6 +5,7 @@ import math
 
 from prong import _native  # isort: skip  (first: it decides how the native module is loaded)
 from prong import _core, _names
+from prong._compile import compile
 from prong._core import (
     OutOfMemoryError,
     Size,
@@ -17,7 +18,6 @@ from prong._core import (
     memory_format,
     set_default_dtype,
 )
-from prong._compile import compile
 from prong._creation import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from prong._exit import watch_process as _watch_process
 from prong._limits import finfo, iinfo

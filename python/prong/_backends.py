@@ -6,7 +6,13 @@ from prong import fx
 from prong._compile_errors import BackendCompilerFailed
 
 _registered = {}
-_NATIVE = {"llvm": "llvm", "inductor": "llvm", "interpreter": "interpreter", "eager": "interpreter", "aot_eager": "interpreter"}
+_NATIVE = {
+    "llvm": "llvm",
+    "inductor": "llvm",
+    "interpreter": "interpreter",
+    "eager": "interpreter",
+    "aot_eager": "interpreter",
+}
 
 
 def register_backend(compiler=None, name=None):

@@ -1,8 +1,10 @@
 """prong.compile: makes a callable whose tensor work is captured and compiled. Called by prong, _dynamo and torchdynamo."""
 
 import functools
+import importlib
 import os
 import sys
+import weakref
 
 from prong import _core
 from prong._backends import find_backend
@@ -47,7 +49,9 @@ def compile(
             name=name,
         )
     if mode not in MODES:
-        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {sorted(m for m in MODES if m)}")
+        raise RuntimeError(
+            f"Unrecognized mode={mode}, should be one of: {sorted(m for m in MODES if m)}"
+        )
     if mode is not None and mode != "check" and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
@@ -96,8 +100,6 @@ def _copy_names(model, compiled):
 
 
 def _weakly(compiled):
-    import weakref
-
     return weakref.ref(compiled, _forget)
 
 
@@ -116,9 +118,8 @@ def _is_module(model):
 
 @functools.cache
 def _module_class():
-    from prong._compiled_module import OptimizedModule
-
-    return OptimizedModule
+    # prong.nn is loaded when first used, and compile() alone is no use of it.
+    return importlib.import_module("prong._compiled_module").OptimizedModule
 
 
 def reset():

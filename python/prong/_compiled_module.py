@@ -52,8 +52,21 @@ def _delegate_returning_self(name):
     return method
 
 
-_KEPT = frozenset({"__init__", "__call__", "__getattr__", "__setattr__", "__delattr__", "__dir__", "__repr__", "__reduce__"})
-_GIVE_SELF = frozenset({"train", "eval", "to", "float", "double", "half", "bfloat16", "requires_grad_", "apply"})
+_KEPT = frozenset(
+    {
+        "__init__",
+        "__call__",
+        "__getattr__",
+        "__setattr__",
+        "__delattr__",
+        "__dir__",
+        "__repr__",
+        "__reduce__",
+    }
+)
+_GIVE_SELF = frozenset(
+    {"train", "eval", "to", "float", "double", "half", "bfloat16", "requires_grad_", "apply"}
+)
 for _name, _value in list(vars(nn.Module).items()):
     if callable(_value) and not _name.startswith("__") and _name not in _KEPT:
         make = _delegate_returning_self if _name in _GIVE_SELF else _delegate

@@ -1,6 +1,6 @@
 """torch._dynamo's public names: optimize, explain, reset, disable and marks."""
 
-from prong import _backends, _compile, _names
+from prong import _backends, _compile, _core, _names
 from prong._backends import list_backends, register_backend
 from prong._compile import disable, is_compiling, reset
 from prong._dynamo import config, exc
@@ -26,11 +26,21 @@ __all__ = [
 ]
 
 
-def optimize(backend=None, *, nopython=False, dynamic=None, disable=False, guard_export_fn=None, guard_fail_fn=None):
+def optimize(
+    backend=None,
+    *,
+    nopython=False,
+    dynamic=None,
+    disable=False,
+    guard_export_fn=None,
+    guard_fail_fn=None,
+):
     """A decorator that compiles for `backend`. (Guard callbacks are taken and never called.)"""
 
     def decorate(fn):
-        return _compile.compile(fn, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
+        return _compile.compile(
+            fn, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable
+        )
 
     return decorate
 
@@ -46,8 +56,6 @@ def run(fn=None):
 
 def graph_break(msg=""):
     """Ends the graph of the compiled function that calls this."""
-    from prong import _core
-
     _core.capture_settle(msg or "graph_break() is called")
 
 

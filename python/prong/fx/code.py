@@ -1,5 +1,6 @@
 """Graphs as Python source. Called by GraphModule.recompile and Graph.python_code."""
 
+import importlib
 import operator
 
 from prong import _core
@@ -18,7 +19,7 @@ def write_code(graph, self_name="self"):
 
 class _Writer:
     def __init__(self):
-        prong = __import__("prong")
+        prong = importlib.import_module("prong")
         self.globals = {"prong": prong, "inf": float("inf"), "nan": float("nan")}
 
     def value(self, v):
@@ -45,7 +46,9 @@ class _Writer:
         return name
 
     def arguments(self, args, kwargs):
-        return ", ".join([*map(self.value, args), *(f"{k}={self.value(v)}" for k, v in kwargs.items())])
+        return ", ".join(
+            [*map(self.value, args), *(f"{k}={self.value(v)}" for k, v in kwargs.items())]
+        )
 
     def call(self, node):
         args, kwargs = node.args, node.kwargs

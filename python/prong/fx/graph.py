@@ -214,15 +214,11 @@ class Graph:
         if self._nodes and self._nodes[-1].op != "output":
             raise RuntimeError("the last node of a graph is its output")
 
-    @property
-    def python_code(self):
-        from prong.fx.code import write_code
-
-        return write_code(self)
-
     def print_tabular(self):
         rows = [("opcode", "name", "target", "args", "kwargs")]
-        rows += [(n.op, n.name, target_name(n.target), repr(n.args), repr(n.kwargs)) for n in self._nodes]
+        rows += [
+            (n.op, n.name, target_name(n.target), repr(n.args), repr(n.kwargs)) for n in self._nodes
+        ]
         widths = [max(len(r[i]) for r in rows) for i in range(5)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * w for w in widths))

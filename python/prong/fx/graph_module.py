@@ -49,7 +49,9 @@ class GraphModule:
     __call__ = forward
 
     def print_readable(self, print_output=True):
-        text = f"class {self._class_name}:\n" + "".join(f"    {line}\n" for line in self._code.splitlines())
+        text = f"class {self._class_name}:\n" + "".join(
+            f"    {line}\n" for line in self._code.splitlines()
+        )
         if print_output:
             print(text)
         return text
@@ -96,7 +98,9 @@ def _add_node(graph, values, node):
     kwargs = {k: real(v) for k, v in node["kwargs"].items()}
     kind, target = target_of(node["base"], node["name"], len(args), bool(kwargs))
     names, writes = node["outputs"], not node["outputs"]
-    made = graph.create_node(kind, target, args, kwargs, name=names[0] if len(names) == 1 else node["base"])
+    made = graph.create_node(
+        kind, target, args, kwargs, name=names[0] if len(names) == 1 else node["base"]
+    )
     file, function, line = node["place"]
     made.meta["writes"] = writes
     if file:

@@ -25,7 +25,11 @@ def _is_backend(target):
     if code is None:
         return False
     names = code.co_varnames[: code.co_argcount]
-    return len(names) == 2 and names[0] in ("gm", "graph_module", "model", "graph", "module") and "input" in names[1]
+    return (
+        len(names) == 2
+        and names[0] in ("gm", "graph_module", "model", "graph", "module")
+        and "input" in names[1]
+    )
 
 
 __getattr__ = _names.module_getattr("prong.torchdynamo")

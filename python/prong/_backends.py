@@ -37,7 +37,7 @@ def _callable_named(name):
     raise RuntimeError(f"no back end named {name!r}; there are {', '.join(list_backends())}")
 
 
-def find_backend(backend, check=False):
+def find_backend(backend):
     """(what _core.capture_compile takes, what tells this back end from others)."""
     if isinstance(backend, str) and backend not in _registered and backend in _NATIVE:
         name = _NATIVE[backend]

@@ -65,8 +65,8 @@ def compile(
         raise TypeError(f"compile() takes a function or an object, got the class {model.__name__}")
     if not callable(model):
         raise TypeError(f"compile() takes a callable, got {type(model).__name__}")
-    maker, identity = find_backend(backend, check=mode == "check")
-    return _wrap(model, maker, identity, fullgraph, name)
+    maker, identity = find_backend(backend)
+    return _wrap(model, maker, identity, fullgraph, mode == "check", name)
 
 
 def check_python():
@@ -78,11 +78,11 @@ def check_python():
         )
 
 
-def _wrap(model, maker, identity, fullgraph, name):
+def _wrap(model, maker, identity, fullgraph, is_checked, name):
     if isinstance(model, _core.CompiledFunction):
         model = model.__wrapped__
     label = name or getattr(model, "__qualname__", type(model).__qualname__)
-    compiled = _core.capture_compile(model, maker, identity, bool(fullgraph), label)
+    compiled = _core.capture_compile(model, maker, identity, bool(fullgraph), is_checked, label)
     _copy_names(model, compiled)
     _compiled.append(_weakly(compiled))
     if _is_module(model):

@@ -8,7 +8,9 @@
 #include "bindings/capture_graph.h"
 #include "bindings/convert.h"
 #include "bindings/errors.h"
-#include "capture/frame_311.h"
+#include "bindings/op_function.h"
+#include "bindings/tensor_type.h"
+#include "capture/evaluator.h"
 #include "capture/session.h"
 
 namespace nb = nanobind;
@@ -26,7 +28,7 @@ std::string* own_folder = nullptr;      // frames of files in it are not the use
 struct Target final : CallTarget {
   std::string name;
   // What explain() and the counters ask for; under the GIL.
-  int64_t graphs = 0, breaks = 0, ops = 0, compiled = 0;
+  int64_t graphs = 0, breaks = 0, ops = 0, compiled = 0, replays = 0;
 };
 
 struct CompiledFunction {
@@ -36,6 +38,9 @@ struct CompiledFunction {
   PyObject* weakrefs;
   PyObject* listener;  // called with ("break", reason, place) and ("graph", description, is_new); or null
   Target* target;      // owned
+  std::vector<std::shared_ptr<Plan>>* plans;  // owned; the one used last stands first
+  int unplanned;
+  std::string why_evaluated;
 };
 
 CompiledFunction* as_compiled(PyObject* o) { return reinterpret_cast<CompiledFunction*>(o); }
@@ -117,20 +122,70 @@ class Observer final : public SegmentObserver {
   bool is_pending_ = false, had_work_ = false;
 };
 
+constexpr size_t kMaxPlans = 8;       // more kinds of calls than this are evaluated each time
+constexpr int kMaxUnplanned = 4;      // so many calls in a row gave no plan: no more attempts
+
+// Evaluates the call and records it; leaves a plan where all of it was followed.
+PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject* kwnames) {
+  CompiledFunction* f = as_compiled(self);
+  const Ref<Target> target(f->target);  // the function may be dropped by what it calls
+  const Owned itself = Owned::borrow(self);
+  Owned function = Owned::borrow(f->function), listener = Owned::borrow(f->listener);
+  Observer observer(*target, listener.get());
+  const Context context_before = context();
+  std::optional<Tracker> tracker;
+  std::vector<Term> terms;
+  const bool is_planned = !is_recording() && !f->listener && f->unplanned < kMaxUnplanned && f->plans->size() < kMaxPlans;
+  const HookScope hook;
+  CallScope scope(*target, &observer);
+  struct TrackerScope {
+    ~TrackerScope() {
+      set_current_tracker(nullptr);
+      set_pending_call({});
+    }
+  };
+  std::optional<TrackerScope> tracker_scope;
+  if (is_planned) {
+    tracker.emplace(count, kwnames);
+    tracker_scope.emplace();
+    set_current_tracker(&*tracker);
+    set_root_call(*tracker, function.get(), args, count, kwnames, terms);
+  } else if (scope.is_outermost()) {
+    set_pending_call({});
+  }
+  Owned result(PyObject_Vectorcall(function.get(), args, count, kwnames));
+  if (!result) throw PythonError();  // told to the caller, whatever the rest of the work says
+  if (tracker && tracker->is_on()) tracker->finish(result.get(), returned_term);
+  scope.finish();
+  if (tracker) {
+    if (std::unique_ptr<Plan> plan = tracker->take_plan(context_before)) {
+      f->plans->insert(f->plans->begin(), std::move(plan));
+      f->unplanned = 0;
+    } else {
+      f->unplanned += 1;
+      PRONG_LOG(kCapture, target->name, ": no plan, so calls are evaluated: ", tracker->reason());
+    }
+    f->why_evaluated = tracker->reason();
+  }
+  return result.release();
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   CompiledFunction* f = as_compiled(self);
+  const auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   return guarded([&]() -> PyObject* {
-    const Ref<Target> target(f->target);  // the function may be dropped by what it calls
-    Owned function = Owned::borrow(f->function), listener = Owned::borrow(f->listener);
-    Observer observer(*target, listener.get());
-    CallScope scope(*target, &observer);
-    Owned result(PyObject_Vectorcall(function.get(), args, nargsf, kwnames));
-    if (!result) {
-      PythonError error;  // told to the caller, whatever the rest of the work says
-      throw error;
+    if (!is_recording() && !f->listener) {
+      auto& plans = *f->plans;
+      for (size_t i = 0; i < plans.size(); ++i) {
+        if (!plans[i]->fits(args, count, kwnames)) continue;
+        if (i) std::swap(plans[i], plans[i - 1]);
+        const std::shared_ptr<Plan> plan = plans[i ? i - 1 : 0];
+        f->target->replays += 1;
+        if (const std::optional<PyObject*> result = plan->run(args)) return *result;
+        break;
+      }
     }
-    scope.finish();
-    return result.release();
+    return evaluate(self, args, count, kwnames);
   });
 }
 
@@ -144,12 +199,18 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(as_compiled(self)->function);
   Py_VISIT(as_compiled(self)->dict);
   Py_VISIT(as_compiled(self)->listener);
+  if (as_compiled(self)->plans)
+    for (const auto& plan : *as_compiled(self)->plans)
+      if (const int stop = plan->traverse(visit, arg)) return stop;
   return 0;
 }
 int clear(PyObject* self) {
   Py_CLEAR(as_compiled(self)->function);
   Py_CLEAR(as_compiled(self)->dict);
   Py_CLEAR(as_compiled(self)->listener);
+  if (as_compiled(self)->plans) {
+    const auto dropped = std::exchange(*as_compiled(self)->plans, {});
+  }
   return 0;
 }
 void dealloc(PyObject* self) {
@@ -158,6 +219,8 @@ void dealloc(PyObject* self) {
   if (as_compiled(self)->weakrefs) PyObject_ClearWeakRefs(self);
   clear(self);
   if (as_compiled(self)->target) as_compiled(self)->target->release();
+  delete as_compiled(self)->plans;
+  as_compiled(self)->why_evaluated.~basic_string();
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -174,11 +237,14 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
 
 PyObject* counters(PyObject* self, PyObject*) {
   const Target& t = *as_compiled(self)->target;
-  return Py_BuildValue("{sLsLsLsLsn}", "graphs", (long long)t.graphs, "breaks", (long long)t.breaks, "ops", (long long)t.ops,
-                       "compiled", (long long)t.compiled, "programs", (Py_ssize_t)t.cache->size());
+  return Py_BuildValue("{sLsLsLsLsLsnsnss}", "graphs", (long long)t.graphs, "breaks", (long long)t.breaks, "ops", (long long)t.ops,
+                       "compiled", (long long)t.compiled, "replays", (long long)t.replays, "programs", (Py_ssize_t)t.cache->size(), "plans",
+                       (Py_ssize_t)as_compiled(self)->plans->size(), "why_evaluated", as_compiled(self)->why_evaluated.c_str());
 }
 PyObject* forget(PyObject* self, PyObject*) {
   as_compiled(self)->target->cache->clear();
+  const auto dropped = std::exchange(*as_compiled(self)->plans, {});
+  as_compiled(self)->unplanned = 0;
   Py_RETURN_NONE;
 }
 
@@ -211,7 +277,8 @@ PyType_Spec spec = {"prong.CompiledFunction", sizeof(CompiledFunction), 0,
                     slots};
 
 // backend: "interpreter", "llvm", or the callable of python_backend.
-nb::object compile(nb::handle function, nb::handle backend, nb::handle identity, bool is_whole, const std::string& name) {
+nb::object compile(nb::handle function, nb::handle backend, nb::handle identity, bool is_whole, bool is_checked,
+                   const std::string& name) {
   auto target = make_ref<Target>();
   Ref<Backend> maker;
   if (nb::isinstance<nb::str>(backend)) {
@@ -221,6 +288,7 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
   } else {
     maker = python_backend(backend.ptr());
   }
+  if (is_checked) maker = checked_backend(std::move(maker));
   target->cache = make_ref<ProgramCache>(std::move(maker));
   target->backend = identity.ptr();
   target->is_whole = is_whole;
@@ -230,15 +298,25 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
   as_compiled(self)->function = Py_NewRef(function.ptr());
   target->retain();
   as_compiled(self)->target = target.get();
+  as_compiled(self)->plans = new std::vector<std::shared_ptr<Plan>>;
+  new (&as_compiled(self)->why_evaluated) std::string;
   return nb::steal(self);
 }
 
 }  // namespace
 
 void bind_capture(nb::module_& m) {
+  PythonDoor& d = door();
+  d.is_tensor = [](PyObject* o) { return is_tensor(o); };
+  d.is_exact_tensor = [](PyObject* o) { return Py_TYPE(o) == tensor_type; };
+  d.impl_of = [](PyObject* o) { return impl_of(o); };
+  d.wrap = [](Tensor t) { return wrap(std::move(t)); };
+  d.is_op = [](PyObject* o) { return group_of(o) != nullptr; };
+  d.set_error = &set_error_from_current_exception;
   compiled_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddType(m.ptr(), compiled_type));
-  m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"), nb::arg("is_whole"), nb::arg("name"));
+  m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"), nb::arg("is_whole"),
+        nb::arg("is_checked"), nb::arg("name"));
   m.def("capture_set_up", [](const std::string& folder, nb::handle unsupported) {
     own_folder = new std::string(folder);
     unsupported_error = Py_NewRef(unsupported.ptr());

@@ -156,6 +156,7 @@ class PythonBackend final : public Backend {
     PRONG_CHECK(PyCallable_Check(callable.get()), kType, "a back end must give a callable, got ", type_name(callable.get()));
     return make_ref<PythonRunner>(callable.get());
   }
+  bool is_python() const override { return true; }
 
  private:
   PyObjectBox compiler_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "capture/segment_lock.h"
+#include "capture/tracker.h"
 #include "ops/kernels/pointwise.h"
 
 namespace prong::capture {
@@ -101,7 +102,7 @@ IValue abstract(const IValue& v) {
 }  // namespace
 
 Recorder* Recorder::current() {
-  return static_cast<Recorder*>(reinterpret_cast<eager::Interceptor*>(context()[ContextWord::kInterceptor]));
+  return static_cast<Recorder*>(reinterpret_cast<eager::KernelStandIn*>(context()[ContextWord::kKernels]));
 }
 
 Segment& Recorder::open() {
@@ -124,6 +125,7 @@ void Recorder::reading(const Storage& storage) {
 
 // The op as in eager mode, after what was put off.
 IValue Recorder::run_now(const OpDef& op, std::span<const IValue> args, const char* reason) {
+  if (Tracker* tracker = current_tracker()) tracker->give_up(reason);
   settle(reason);
   RecordingOff off;
   return op.kernel()(op, args);
@@ -279,7 +281,10 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
   if (!is_view || outputs.empty()) return {};
   if (raw.is_tensor() && outputs[0].tensor_impl() != nullptr) {
     for (const IValue& a : args)
-      if (a.is_tensor() && a.tensor_impl() == outputs[0].tensor_impl()) return a;  // it had nothing to do
+      if (a.is_tensor() && a.tensor_impl() == outputs[0].tensor_impl()) {
+        if (Tracker* tracker = current_tracker()) tracker->on_shortcut();
+        return a;  // it had nothing to do
+      }
   }
   TraceNode node = make_node(s, op, args);
   node.result = raw.is_tensor() ? ResultKind::kTensor : raw.is_list() ? ResultKind::kList : ResultKind::kTuple;

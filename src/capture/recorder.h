@@ -66,7 +66,7 @@ class SegmentObserver {
   virtual Place place() = 0;  // in the user's code
 };
 
-class Recorder final : public eager::Interceptor {
+class Recorder final : public eager::KernelStandIn {
  public:
   Recorder() = default;
   IValue run_kernel(const OpDef& op, std::span<const IValue> args) override;
@@ -104,7 +104,7 @@ class Recorder final : public eager::Interceptor {
 // Turns recording off for a scope: what runs inside runs kernels.
 class RecordingOff {
  public:
-  RecordingOff() { context()[ContextWord::kInterceptor] = 0; }
+  RecordingOff() { context()[ContextWord::kKernels] = 0; }
 
  private:
   ContextGuard saved_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "capture/trace_graph.h"
+#include "eager/dispatch.h"
 #include "exec/run.h"
 #include "graph/function.h"
 
@@ -14,7 +15,8 @@ namespace {
 // Runs the nodes one by one; a value goes as soon as its last reader has run.
 class NodeLoop final : public Runner {
  public:
-  NodeLoop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs) : trace_(std::move(trace)) {
+  NodeLoop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs, bool taped = false)
+      : trace_(std::move(trace)), taped_(taped) {
     size_t next = trace_->inputs.size();
     number_at_.assign(trace_->numbers.size(), -1);
     for (size_t i = 0; i < number_inputs.size(); ++i)
@@ -30,7 +32,7 @@ class NodeLoop final : public Runner {
       const TraceNode& n = trace_->nodes[i];
       args.clear();
       for (const Operand& o : n.args) args.push_back(get(o, values, inputs));
-      IValue result = n.op->kernel()(*n.op, args);
+      IValue result = taped_ ? eager::run(*n.op, args) : n.op->kernel()(*n.op, args);
       args.clear();
       store(n, std::move(result), values);
       for (const ValueId v : dies_after_[i]) values[static_cast<size_t>(v)] = {};
@@ -87,6 +89,7 @@ class NodeLoop final : public Runner {
   }
 
   std::shared_ptr<const Trace> trace_;
+  bool taped_;
   std::vector<int32_t> number_at_;
   std::vector<std::vector<ValueId>> dies_after_;
 };
@@ -177,6 +180,9 @@ uint64_t hash_of_key(const std::vector<uint64_t>& key) {
 
 }  // namespace
 
+Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs, bool taped) {
+  return make_ref<NodeLoop>(std::move(trace), number_inputs, taped);
+}
 Ref<Backend> interpreter_backend() { return make_ref<Interpreter>(); }
 Ref<Backend> native_backend() { return make_ref<Native>(); }
 

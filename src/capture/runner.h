@@ -19,12 +19,20 @@ class Backend : public RefCounted {
  public:
   virtual Ref<Runner> compile(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
                               std::span<const IValue> inputs) = 0;
+  virtual bool is_python() const { return false; }
 };
 
 // Runs the nodes one by one through their kernels.
 Ref<Backend> interpreter_backend();
 // Through the pass pipeline: fused regions become native kernels.
 Ref<Backend> native_backend();
+
+// Runs the plain loop beside the back end's programs; a difference is an error.
+Ref<Backend> checked_backend(Ref<Backend> checked);
+
+// A runner for exactly the trace's outputs, views of inputs included. `taped`: through eager::run, so that gradients are
+// recorded.
+Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs, bool taped);
 
 // Programs of one compiled function, by the structure of their traces.
 class ProgramCache : public RefCounted {
@@ -39,6 +47,7 @@ class ProgramCache : public RefCounted {
   Found find(const std::shared_ptr<const Trace>& trace, std::span<const IValue> inputs);
   void clear();
   size_t size() const;
+  const Backend& backend() const { return *backend_; }
 
  private:
   struct Variant {

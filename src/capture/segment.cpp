@@ -3,6 +3,7 @@
 
 #include "capture/recorder.h"
 #include "capture/segment_lock.h"
+#include "capture/tracker.h"
 #include "eager/modes.h"
 
 namespace prong::capture {
@@ -121,10 +122,16 @@ void Segment::run() {
   }
   SegmentObserver* observer = recorder_.observer();
   const bool is_dead = trace.outputs.empty() && !trace.has_writes && !trace.may_raise;
+  ProgramCache::Found found;
   if (!is_dead) {
-    const ProgramCache::Found found = recorder_.cache()->find(trace_, tensors);
+    found = recorder_.cache()->find(trace_, tensors);
     if (observer) observer->on_run(trace_, found.is_new);
     fill(found.runner->run(program_inputs(trace, found.number_inputs, tensors)));
+  }
+  if (Tracker* tracker = current_tracker()) {
+    std::vector<TensorImpl*> impls;
+    for (const Live& live : live_) impls.push_back(live.impl.get());
+    tracker->on_segment(trace, impls, found.runner, found.number_inputs, !recorder_.cache()->backend().is_python());
   }
 }
 
@@ -149,6 +156,7 @@ void Segment::run_all() {
   running_ = std::this_thread::get_id();
   {
     ContextGuard saved;
+    context()[ContextWord::kKernels] = 0;
     context()[ContextWord::kInterceptor] = 0;
     eager::set_grad_enabled(false);  // the tape has seen these ops
     try {

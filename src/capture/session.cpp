@@ -24,22 +24,22 @@ Recorder& thread_recorder() {
 
 CallScope::CallScope(CallTarget& target, SegmentObserver* observer) {
   Recorder& r = thread_recorder();
-  saved_interceptor_ = context()[ContextWord::kInterceptor];
-  const bool is_nested = saved_interceptor_ != 0;
+  saved_stand_in_ = context()[ContextWord::kKernels];
+  const bool is_nested = saved_stand_in_ != 0;
   if (is_nested && current_target && current_target->backend == target.backend && !target.is_whole) return;
   if (is_nested) r.settle("a function compiled with other settings is called");
   is_own_ = true;
   saved_target_ = std::exchange(current_target, Ref<CallTarget>(&target));
   saved_observer_ = r.observer();
   r.set_target(target.cache, observer);
-  context()[ContextWord::kInterceptor] = reinterpret_cast<uint64_t>(static_cast<eager::Interceptor*>(&r));
+  context()[ContextWord::kKernels] = reinterpret_cast<uint64_t>(static_cast<eager::KernelStandIn*>(&r));
 }
 
 void CallScope::leave() {
   is_own_ = false;
   current_target = std::move(saved_target_);
   thread_recorder().set_target(current_target ? current_target->cache : Ref<ProgramCache>(), saved_observer_);
-  context()[ContextWord::kInterceptor] = saved_interceptor_;
+  context()[ContextWord::kKernels] = saved_stand_in_;
 }
 
 void CallScope::finish() {
@@ -62,12 +62,12 @@ CallScope::~CallScope() {
   }
 }
 
-Pause::Pause(const char* reason) : saved_(context()[ContextWord::kInterceptor]) {
+Pause::Pause(const char* reason) : saved_(context()[ContextWord::kKernels]) {
   if (!saved_) return;
   thread_recorder().settle(reason);
-  context()[ContextWord::kInterceptor] = 0;
+  context()[ContextWord::kKernels] = 0;
 }
 
-Pause::~Pause() { context()[ContextWord::kInterceptor] = saved_; }
+Pause::~Pause() { context()[ContextWord::kKernels] = saved_; }
 
 }  // namespace prong::capture

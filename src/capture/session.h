@@ -29,7 +29,7 @@ class CallScope {
  private:
   void leave();
   bool is_own_ = false;
-  uint64_t saved_interceptor_ = 0;
+  uint64_t saved_stand_in_ = 0;
   Ref<CallTarget> saved_target_;
   SegmentObserver* saved_observer_ = nullptr;
 };

@@ -124,6 +124,23 @@ def test_runs_and_prints(op, sample):
         assert result is list(bind(op, args, kwargs).values())[op["mutates"]]
 
 
+CAPTURED = prong.compile(run, backend="interpreter")
+
+
+@facet(has_values)
+def test_captured(op, sample):
+    """In a compiled function, put off and replayed, the op gives what it gives at once."""
+    prong.manual_seed(0)
+    want = run(op, *call_of(op, sample))
+    for _ in range(2):
+        prong.manual_seed(0)
+        got = CAPTURED(op, *call_of(op, sample))
+        assert_same(got, want, exact=True)
+        for g, w in zip(flat(got), flat(want), strict=True):
+            if isinstance(w, prong.Tensor):
+                assert g.stride() == w.stride()
+
+
 @facet(every_op)
 def test_schema_types_hold(op, sample):
     args, kwargs = call_of(op, sample)

@@ -1,0 +1,508 @@
+// Attributes, calls and functions made in a call. See evaluator.h.
+#include <opcode.h>
+
+#include <cstring>
+
+#include "capture/evaluator.h"
+#include "capture/session.h"
+
+namespace prong::capture {
+
+namespace {
+
+bool is_one_of(const char* word, std::initializer_list<const char*> words) {
+  for (const char* w : words)
+    if (std::strcmp(word, w) == 0) return true;
+  return false;
+}
+
+const char* text_of(PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) PyErr_Clear();
+  return text ? text : "";
+}
+
+bool is_builtin_container(PyTypeObject* t) {
+  return t == &PyList_Type || t == &PyDict_Type || t == &PyTuple_Type || t == &PySet_Type || t == &PyFrozenSet_Type ||
+         t == &PyUnicode_Type || t == &PyBytes_Type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type ||
+         t == &PyComplex_Type || t == &PyRange_Type || t == &PyType_Type || t == &PyBaseObject_Type;
+}
+
+bool is_opaque_function(PyCFunctionObject* f) {
+  PyObject* self = f->m_self;
+  if (self && !PyModule_Check(self)) {
+    if (door().is_tensor(self) || PyType_Check(self)) return false;
+    if (is_builtin_container(Py_TYPE(self)) || PyGen_Check(self)) return false;
+    return !is_one_of(Py_TYPE(self)->tp_name, {"collections.OrderedDict", "collections.deque", "collections.defaultdict"});
+  }
+  const char* module = f->m_module && PyUnicode_Check(f->m_module) ? text_of(f->m_module) : "";
+  if (std::strcmp(module, "builtins") == 0)
+    return is_one_of(f->m_ml->ml_name, {"print", "input", "exec", "eval", "breakpoint", "__import__"});
+  return !is_one_of(module, {"math", "itertools", "functools", "_functools", "operator", "_operator", "_collections", "collections",
+                             "prong._core", "_abc", "cmath", "_bisect", "_heapq"});
+}
+
+std::string name_of_callable(PyObject* callable) {
+  PyObject* name = PyObject_GetAttrString(callable, "__qualname__");
+  if (!name) PyErr_Clear();
+  std::string text = name && PyUnicode_Check(name) ? text_of(name) : Py_TYPE(callable)->tp_name;
+  Py_XDECREF(name);
+  return text;
+}
+
+PyObject* interned(const char* word) {
+  return PyUnicode_InternFromString(word);
+}
+
+PyObject* type_attribute(PyTypeObject* type, const char* word) {
+  PyObject* name = interned(word);
+  PyObject* found = name ? _PyType_Lookup(type, name) : nullptr;
+  Py_XDECREF(name);
+  return found;
+}
+
+// Attribute access on instances follows the usual rules: no __getattribute__ of its own.
+bool has_usual_access(PyTypeObject* type) {
+  if (type->tp_getattro == PyObject_GenericGetAttr) return true;
+  static PyObject* usual = type_attribute(&PyBaseObject_Type, "__getattribute__");
+  return type_attribute(type, "__getattribute__") == usual;
+}
+
+PyObject* instance_dict(PyObject* object) {
+  PyObject** at = _PyObject_GetDictPtr(object);
+  return at ? *at : nullptr;
+}
+
+// The Python function that reading the attribute is about to call: a property's getter or __getattr__. Borrowed.
+PyObject* function_behind(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (!has_usual_access(type)) return nullptr;
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  if (descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type)) {
+    PyObject* getter = PyObject_GetAttrString(descriptor, "fget");
+    Py_XDECREF(getter);  // the property keeps it
+    return getter && PyFunction_Check(getter) ? getter : nullptr;
+  }
+  if (descriptor) return nullptr;
+  PyObject* dict = instance_dict(object);
+  if (dict && PyDict_GetItemWithError(dict, name)) return nullptr;
+  PyObject* fallback = type_attribute(type, "__getattr__");
+  return fallback && PyFunction_Check(fallback) ? fallback : nullptr;
+}
+
+}  // namespace
+
+void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, size_t count, PyObject* kwnames, std::vector<Term>& terms) {
+  PyObject* function = callable;
+  if (PyMethod_Check(callable)) {
+    function = PyMethod_GET_FUNCTION(callable);
+    terms.push_back(tracker.same(PyMethod_GET_SELF(callable)));
+  } else if (!PyFunction_Check(callable)) {
+    function = type_attribute(Py_TYPE(callable), "__call__");
+    tracker.read_type(Py_TYPE(callable));
+    tracker.read_type_of(callable);
+    terms.push_back(tracker.same(callable));
+  }
+  if (!function || !PyFunction_Check(function)) return tracker.give_up("what is compiled is no Python function");
+  const size_t by_name = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  for (size_t i = 0; i < count + by_name; ++i) terms.push_back(tracker.argument(args[i], static_cast<int32_t>(i)));
+  set_pending_call({function, &terms, kwnames, terms.size() - by_name, {}});
+}
+
+bool is_opaque(PyObject* callable) {
+  if (PyFunction_Check(callable) || door().is_op(callable)) return false;
+  if (PyMethod_Check(callable)) return is_opaque(PyMethod_GET_FUNCTION(callable));
+  if (PyCFunction_Check(callable)) return is_opaque_function(reinterpret_cast<PyCFunctionObject*>(callable));
+  if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type))
+    return !is_builtin_container(PyDescr_TYPE(callable));
+  if (PyType_Check(callable)) return false;  // what its __new__ and __init__ call is seen there
+  const char* type = Py_TYPE(callable)->tp_name;
+  if (std::strncmp(type, "nanobind.", 9) == 0 || std::strncmp(type, "prong.", 6) == 0 || std::strcmp(type, "method-wrapper") == 0)
+    return false;
+  if (std::strcmp(type, "functools.partial") == 0) return true;
+  return !PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE);
+}
+
+// ── attributes ──
+
+Evaluator::Next Evaluator::load_attribute(const Instruction& i, bool is_method) {
+  PyObject* name = PyTuple_GET_ITEM(co_->co_names, i.arg);
+  PyObject* object = top();
+  const Term owner = term();
+  PyObject* behind = nullptr;
+  const std::vector<Term> self_terms{owner, Term::same()};
+  Tracker* t = tracker();
+  if (t && owner.is_same() && !PyType_Check(object) && !PyModule_Check(object)) {
+    behind = function_behind(object, name);
+    if (behind) {
+      t->read_type(Py_TYPE(object));
+      t->read_type_of(object);
+      if (PyObject* dict = instance_dict(object)) t->read_dict(dict, name, PyDict_GetItemWithError(dict, name));
+      const bool is_getter = !PyFunction_Check(behind) ? false : _PyType_Lookup(Py_TYPE(object), name) != nullptr;
+      set_pending_call({behind, &self_terms, nullptr, is_getter ? size_t{1} : size_t{2}, {}});
+    }
+  }
+  returned_term = {};
+  PyObject* value = PyObject_GetAttr(object, name);
+  set_pending_call({});
+  if (!value) return Next::kError;
+  const Term made = behind ? returned_term : attribute_term(object, owner, name, value);
+  if (is_method) {
+    // [method, self] or [null, attribute]: the second form serves both.
+    terms_[static_cast<size_t>(sp_ - slots_ - 1)] = {};
+    top() = nullptr;
+    push(value, made);
+  } else {
+    top() = value;
+    term() = made;
+  }
+  Py_DECREF(object);
+  return Next::kGo;
+}
+
+Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyObject* value) {
+  Tracker* t = tracker();
+  if (!t) return {};
+  const char* word = text_of(name);
+  const bool is_bound = PyMethod_Check(value) || (PyCFunction_Check(value) && PyCFunction_GET_SELF(value) == object);
+  if (owner.is_tensor()) {
+    if (is_bound) {
+      PyObject* function = PyMethod_Check(value) ? PyMethod_GET_FUNCTION(value) : value;
+      return t->make(Made::Kind::kMethod, {Term::same(), owner}, {function, object});
+    }
+    if (is_one_of(word, {"shape", "nbytes", "names"})) {
+      t->looked_at_sizes();
+      return Term::same();
+    }
+    if (is_one_of(word, {"dtype", "device", "layout", "ndim", "itemsize", "requires_grad", "is_cpu", "is_cuda", "is_sparse", "is_mps",
+                         "is_meta", "is_quantized", "is_nested", "is_xpu", "is_mkldnn"}))
+      return Term::same();
+    if (is_one_of(word, {"T", "mT", "H", "mH"})) return t->tensor_result(value);
+    t->give_up(std::string("attribute ") + word + " of a tensor");
+    return {};
+  }
+  if (owner.is_made()) {
+    if (is_bound) return t->make(Made::Kind::kMethod, {Term::same(), owner}, {value, object});
+    t->give_up(std::string("attribute ") + word + " of what the call made");
+    return {};
+  }
+  if (!owner.is_same()) {
+    t->give_up("an attribute of a value of unknown origin");
+    return {};
+  }
+  if (PyModule_CheckExact(object)) {
+    PyObject* dict = PyModule_GetDict(object);
+    if (PyDict_GetItemWithError(dict, name) == value) return t->read_dict(dict, name, value);
+    t->give_up("an attribute that a module computes");
+    return {};
+  }
+  if (PyType_Check(object)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(object);
+    if (_PyType_Lookup(Py_TYPE(object), name) == nullptr && _PyType_Lookup(type, name)) {
+      t->read_type(type);
+      return t->same(value);
+    }
+    t->give_up("an attribute of a metaclass");
+    return {};
+  }
+  return instance_attribute(object, name, value);
+}
+
+Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* value) {
+  Tracker* t = tracker();
+  PyTypeObject* type = Py_TYPE(object);
+  const char* word = text_of(name);
+  if (is_plain_value(object) || is_builtin_container(type)) {  // methods of str, dict, list and the like
+    if (PyCFunction_Check(value)) return Term::same();
+    t->give_up("an attribute of a builtin value");
+    return {};
+  }
+  if (!has_usual_access(type)) {
+    t->give_up("a class with attribute access of its own");
+    return {};
+  }
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  t->read_type(type);
+  t->read_type_of(object);
+  PyObject* dict = instance_dict(object);
+  if (descriptor && Py_TYPE(descriptor)->tp_descr_set) {
+    if (is_one_of(word, {"__dict__", "__class__"})) return Term::same();
+    t->give_up(std::string("the descriptor of attribute ") + word);
+    return {};
+  }
+  if (dict) {
+    PyObject* own = PyDict_GetItemWithError(dict, name);
+    const Term read = t->read_dict(dict, name, own);
+    if (own) return read;
+  }
+  if (descriptor && (PyMethod_Check(value) || value == descriptor || PyFunction_Check(value) || PyCFunction_Check(value)))
+    return t->same(value);
+  t->give_up(std::string("attribute ") + word + " comes from a descriptor");
+  return {};
+}
+
+// ── calls ──
+
+PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms, PyObject* kwnames, Term* result) {
+  if (is_opaque(callable)) {
+    const std::string what = "calls " + name_of_callable(callable);
+    if (Tracker* t = tracker()) t->give_up(what);
+    try {
+      thread_recorder().settle(what.c_str());
+    } catch (...) {
+      door().set_error();
+      return nullptr;
+    }
+  }
+  const size_t by_name = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  const size_t count = terms.size() - by_name;
+  PendingCall next;
+  std::vector<Term> with_self;
+  Tracker* t = tracker();
+  if (t && term.is_known()) {
+    PyObject* function = callable;
+    if (PyMethod_Check(callable)) {
+      function = PyMethod_GET_FUNCTION(callable);
+      with_self.push_back(term.is_made() ? t->made(term).items[1] : t->same(PyMethod_GET_SELF(callable)));
+    } else if (!PyFunction_Check(callable) && !PyCFunction_Check(callable) && !PyType_Check(callable) && term.is_same()) {
+      PyObject* method = type_attribute(Py_TYPE(callable), "__call__");
+      if (method && PyFunction_Check(method)) {
+        function = method;
+        t->read_type(Py_TYPE(callable));
+        t->read_type_of(callable);
+        with_self.push_back(term);
+      }
+    }
+    if (PyFunction_Check(function)) {
+      const Term closure = term.is_made() && t->made(term).kind == Made::Kind::kFunction ? term : Term();
+      with_self.insert(with_self.end(), terms.begin(), terms.end());
+      next = {function, &with_self, kwnames, with_self.size() - by_name, closure};
+    } else {
+      with_self.clear();
+    }
+  }
+  set_pending_call(next);
+  returned_term = {};
+  PyObject* value = PyObject_Vectorcall(callable, args, count, kwnames);
+  set_pending_call({});
+  if (!value) return nullptr;
+  *result = next.function ? returned_term : call_term(callable, term, args, terms, kwnames, value);
+  return value;
+}
+
+namespace {
+
+// May an op take this as an argument at each call?
+bool is_op_argument(Tracker& t, Term term, PyObject* value) {
+  if (term.is_tensor()) return true;
+  if (term.is_same()) return !door().is_tensor(value) && (is_plain_value(value) || PySlice_Check(value) || !PyList_Check(value));
+  if (!term.is_made()) return false;
+  const Made& m = t.made(term);
+  if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList) return false;
+  for (size_t i = 0; i < m.items.size(); ++i)
+    if (!is_op_argument(t, m.items[i], m.objects[i])) return false;
+  return true;
+}
+
+}  // namespace
+
+Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args, const std::vector<Term>& terms, PyObject* kwnames,
+                          PyObject* result) {
+  Tracker* t = tracker();
+  if (!t) return {};
+  Term self;
+  PyObject* self_object = nullptr;
+  PyObject* function = callable;
+  if (term.is_made() && t->made(term).kind == Made::Kind::kMethod) {
+    self = t->made(term).items[1];
+    self_object = t->made(term).objects[1];
+    if (PyMethod_Check(callable)) function = PyMethod_GET_FUNCTION(callable);
+  } else if (!term.is_same()) {
+    t->give_up("a callable of unknown origin");
+    return {};
+  }
+  bool all_plain = true, all_fit = true;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    all_plain = all_plain && t->is_plain(terms[i], args[i]);
+    all_fit = all_fit && is_op_argument(*t, terms[i], args[i]);
+  }
+  if (door().is_op(function)) {
+    if (all_fit) return t->tensor_result(result);
+    t->give_up("an op's argument is not followed");
+    return {};
+  }
+  const char* word = PyCFunction_Check(function) ? reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name
+                     : PyType_Check(function)    ? reinterpret_cast<PyTypeObject*>(function)->tp_name
+                                                 : "";
+  if (self.is_tensor()) {
+    if (!all_plain && !all_fit) {
+      t->give_up("a method's argument is not followed");
+      return {};
+    }
+    if (is_one_of(word, {"size", "numel", "nelement", "stride", "storage_offset", "is_contiguous"})) {
+      t->looked_at_sizes();
+      return Term::same();
+    }
+    if (is_one_of(word, {"dim", "ndimension", "element_size", "is_floating_point", "is_complex", "is_signed"})) return Term::same();
+    if (door().is_exact_tensor(result) && is_one_of(word, {"to", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte",
+                                                           "bool", "type_as", "cpu", "contiguous"}))
+      return t->tensor_result(result);
+    t->give_up(std::string("method ") + word + " of a tensor");
+    return {};
+  }
+  if (self.is_made() && self_object) {
+    Made& m = t->made(self);
+    if (m.kind == Made::Kind::kList && std::strcmp(word, "append") == 0 && terms.size() == 1 && terms[0].is_known()) {
+      m.items.push_back(terms[0]);
+      m.objects.push_back(args[0]);
+      return Term::same();
+    }
+    t->give_up(std::string("method ") + word + " of a container");
+    return {};
+  }
+  PyObject* bound = PyCFunction_Check(function) ? PyCFunction_GET_SELF(function) : nullptr;
+  if (bound && is_dict(bound) && std::strcmp(word, "get") == 0 && all_plain && !kwnames && !terms.empty()) {
+    PyObject* found = PyDict_GetItemWithError(bound, args[0]);
+    const Term read = t->read_dict(bound, args[0], found);
+    return found ? read : Term::same();
+  }
+  if (bound && is_dict(bound) && terms.empty() && is_one_of(word, {"keys", "values", "items"}))
+    return t->read_all(bound, word[0] == 'k' ? 0 : word[0] == 'v' ? 1 : 2);
+  if (bound && PyModule_Check(bound) && std::strcmp(word, "iter") == 0 && terms.size() == 1 && terms[0].is_made() &&
+      t->made(terms[0]).kind != Made::Kind::kDict) {
+    if (t->made(terms[0]).kind == Made::Kind::kIterator) return terms[0];
+    const Term m = t->make(Made::Kind::kIterator, {}, {});
+    t->made(m).source = terms[0];
+    t->made(m).keys.emplace_back(args[0]);
+    return m;
+  }
+  const bool is_builtin = PyType_Check(function) || (bound && PyModule_Check(bound));
+  if (is_builtin && std::strcmp(word, "len") == 0 && terms.size() == 1) {
+    if (terms[0].is_tensor()) t->looked_at_sizes();
+    if (terms[0].is_same() && is_dict(args[0])) t->read_length(args[0]);
+    if (terms[0].is_same() && PyList_CheckExact(args[0])) t->read_list(args[0]);
+    const bool known = terms[0].is_tensor() || terms[0].is_made() || all_plain ||
+                       (terms[0].is_same() && (is_dict(args[0]) || PyList_CheckExact(args[0]) || PyTuple_Check(args[0])));
+    if (known) return Term::same();
+  }
+  if (is_builtin && std::strcmp(word, "isinstance") == 0 && terms.size() == 2 && terms[0].is_known() && terms[1].is_same()) {
+    if (terms[0].is_same() && !is_plain_value(args[0])) t->read_type_of(args[0]);
+    return Term::same();
+  }
+  const bool is_pure_place =
+      PyType_Check(function) ? !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(function), Py_TPFLAGS_HEAPTYPE)
+                             : PyCFunction_Check(function) && reinterpret_cast<PyCFunctionObject*>(function)->m_module &&
+                                   is_one_of(text_of(reinterpret_cast<PyCFunctionObject*>(function)->m_module), {"builtins", "math"});
+  if (is_builtin && all_plain && is_pure_place &&
+      (is_plain_value(result) || PyRange_Check(result)) &&
+      is_one_of(word, {"abs", "min", "max", "sum", "int", "float", "bool", "str", "round", "divmod", "pow", "range", "sqrt", "ceil",
+                       "floor", "log", "exp", "cos", "sin", "prod", "gcd", "isqrt", "chr", "ord", "hash", "tuple"}))
+    return Term::same();
+  t->give_up(std::string("calls ") + name_of_callable(callable));
+  return {};
+}
+
+Evaluator::Next Evaluator::call(const Instruction& i) {
+  PyObject* kwnames = std::exchange(kwnames_, nullptr);
+  int total = i.arg;
+  const bool is_method = top(total + 2) != nullptr;
+  if (is_method) ++total;
+  PyObject* callable = top(total + 1);
+  std::vector<Term> terms;
+  for (int k = total; k >= 1; --k) terms.push_back(term(k));
+  Term made;
+  PyObject* value = invoke(callable, term(total + 1), sp_ - total, std::move(terms), kwnames, &made);
+  if (!value) return Next::kError;
+  drop(i.arg + 2);
+  push(value, made);
+  return Next::kGo;
+}
+
+Evaluator::Next Evaluator::call_unpacked(const Instruction& i) {
+  PyObject* keywords = i.arg & 1 ? top(1) : nullptr;
+  const int at = keywords ? 2 : 1;
+  PyObject* positional = top(at);
+  PyObject* callable = top(at + 1);
+  // Other kinds of arguments have messages of their own in the interpreter.
+  if (!PyTuple_CheckExact(positional) || (keywords && !PyDict_CheckExact(keywords))) return Next::kInterpret;
+  std::vector<Term> terms;
+  std::vector<PyObject*> args;
+  Tracker* t = tracker();
+  const Term p = term(at);
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(positional); ++k) {
+    args.push_back(PyTuple_GET_ITEM(positional, k));
+    Term each;
+    if (t && p.is_made() && t->made(p).items.size() == static_cast<size_t>(PyTuple_GET_SIZE(positional)))
+      each = t->made(p).items[static_cast<size_t>(k)];
+    else if (t && p.is_same())
+      each = t->same(args.back());
+    terms.push_back(each);
+  }
+  PyObject* names = nullptr;
+  if (keywords && PyDict_GET_SIZE(keywords)) {
+    names = PyTuple_New(PyDict_GET_SIZE(keywords));
+    if (!names) return Next::kError;
+    PyObject *key, *value;
+    Py_ssize_t position = 0, k = 0;
+    while (PyDict_Next(keywords, &position, &key, &value)) {
+      if (!PyUnicode_CheckExact(key)) {
+        Py_DECREF(names);
+        return Next::kInterpret;
+      }
+      PyTuple_SET_ITEM(names, k++, Py_NewRef(key));
+      args.push_back(value);
+      Term each;
+      if (t && term(1).is_made() && t->made(term(1)).kind == Made::Kind::kDict) {
+        const Made& m = t->made(term(1));
+        for (size_t n = 0; n < m.keys.size(); ++n)
+          if (same_value(m.keys[n].get(), key)) each = m.items[n];
+      }
+      terms.push_back(each);
+    }
+  }
+  if (t && keywords && !term(1).is_made()) t->give_up("keyword arguments from a dict that is not followed");
+  Term made;
+  for (PyObject* a : args) Py_INCREF(a);  // the dict may change in the call
+  PyObject* value = invoke(callable, term(at + 1), args.data(), std::move(terms), names, &made);
+  for (PyObject* a : args) Py_DECREF(a);
+  Py_XDECREF(names);
+  if (!value) return Next::kError;
+  drop(at + 2);
+  push(value, made);
+  return Next::kGo;
+}
+
+Evaluator::Next Evaluator::make_function(const Instruction& i) {
+  PyObject* code = top();
+  PyObject* made = PyFunction_New(code, prong_frame_globals(frame_));
+  if (!made) return Next::kError;
+  auto* f = reinterpret_cast<PyFunctionObject*>(made);
+  Tracker* t = tracker();
+  Py_DECREF(pop());
+  std::vector<Term> cells;
+  std::vector<PyObject*> objects;
+  if (i.arg & 8) {
+    if (t && term().is_made()) {
+      cells = t->made(term()).items;
+      objects = t->made(term()).objects;
+    } else if (t && term().is_same()) {
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(top()); ++k) {
+        cells.push_back(Term::same());
+        objects.push_back(PyTuple_GET_ITEM(top(), k));
+      }
+    }
+    f->func_closure = pop();
+  }
+  if (i.arg & 7) {
+    if (t) t->give_up("a function with defaults or annotations is made");
+    if (i.arg & 4) f->func_annotations = pop();
+    if (i.arg & 2) f->func_kwdefaults = pop();
+    if (i.arg & 1) f->func_defaults = pop();
+  }
+  Term m;
+  if (t && t->is_on()) m = t->make(Made::Kind::kFunction, std::move(cells), std::move(objects));
+  push(made, m);
+  return Next::kGo;
+}
+
+}  // namespace prong::capture

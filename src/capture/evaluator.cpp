@@ -1,0 +1,386 @@
+// The hook, and the loop over instructions. See evaluator.h.
+#include "capture/evaluator.h"
+
+#include <opcode.h>
+
+#include "capture/session.h"
+
+namespace prong::capture {
+
+thread_local Term returned_term;
+
+namespace {
+
+int active_calls = 0;  // under the GIL
+thread_local PendingCall pending;
+
+PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
+  if (throwflag || !is_recording()) return prong_interpret(thread, frame, throwflag);
+  Tracker* t = current_tracker();
+  if (!prong_is_evaluable(thread, frame)) {
+    if (t) t->give_up("a generator, coroutine or class body runs");
+    return prong_interpret(thread, frame, throwflag);
+  }
+  const Bytecode* code = bytecode_of(prong_frame_code(frame));
+  if (!code) return nullptr;
+  return Evaluator(thread, frame, *code).run();
+}
+
+}  // namespace
+
+HookScope::HookScope() {
+  if (active_calls++ == 0) prong_set_evaluator(&hook);
+}
+HookScope::~HookScope() {
+  if (--active_calls == 0) prong_set_evaluator(nullptr);
+}
+
+void set_pending_call(const PendingCall& call) { pending = call; }
+
+Evaluator::Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& code)
+    : thread_(thread), frame_(frame), code_(code), co_(prong_frame_code(frame)), slots_(prong_frame_slots(frame)),
+      sp_(slots_ + code.num_slots), terms_(static_cast<size_t>(code.num_slots + code.stack_size)) {}
+
+// Gives the frame to the interpreter: it goes on after `unit`, or handles the error that is set, raised there.
+PyObject* Evaluator::interpret(int unit, int throwflag) {
+  prong_set_position(frame_, unit);
+  prong_set_stack_top(frame_, static_cast<int>(sp_ - slots_));
+  return prong_interpret(thread_, frame_, throwflag);
+}
+
+// Terms of the parameters, from what the caller said; false where they do not fit this frame.
+bool Evaluator::bind_arguments() {
+  const PendingCall given = std::exchange(pending, PendingCall{});
+  Tracker* t = current_tracker();
+  if (!t) return false;
+  auto* function = prong_frame_function(frame_);
+  if (given.function != reinterpret_cast<PyObject*>(function)) {
+    t->give_up("Python code runs that nobody called in sight");
+    return false;
+  }
+  closure_ = given.closure;
+  if (!closure_.is_known()) t->read_function(given.function);
+  const auto count = static_cast<size_t>(co_->co_argcount), keyword_only = static_cast<size_t>(co_->co_kwonlyargcount);
+  std::vector<bool> is_set(count + keyword_only, false);
+  std::vector<Term> rest;
+  std::vector<PyObject*> rest_objects;
+  PyObject* varargs = co_->co_flags & CO_VARARGS ? slots_[count + keyword_only] : nullptr;
+  for (size_t i = 0; i < given.count; ++i) {
+    if (i < count) {
+      terms_[i] = (*given.terms)[i];
+      is_set[i] = true;
+    } else {
+      rest.push_back((*given.terms)[i]);
+      rest_objects.push_back(varargs ? PyTuple_GET_ITEM(varargs, static_cast<Py_ssize_t>(i - count)) : nullptr);
+    }
+  }
+  std::vector<Term> extra;
+  std::vector<PyObject*> extra_objects;
+  std::vector<Kept> extra_keys;
+  const Py_ssize_t by_name = given.kwnames ? PyTuple_GET_SIZE(given.kwnames) : 0;
+  PyObject* varkeywords = nullptr;
+  if (co_->co_flags & CO_VARKEYWORDS) varkeywords = slots_[count + keyword_only + (varargs ? 1 : 0)];
+  for (Py_ssize_t k = 0; k < by_name; ++k) {
+    PyObject* name = PyTuple_GET_ITEM(given.kwnames, k);
+    const Term term = (*given.terms)[given.count + static_cast<size_t>(k)];
+    bool found = false;
+    for (size_t s = static_cast<size_t>(co_->co_posonlyargcount); s < count + keyword_only && !found; ++s) {
+      if (PyUnicode_Compare(PyTuple_GET_ITEM(co_->co_localsplusnames, static_cast<Py_ssize_t>(s)), name) != 0) continue;
+      terms_[s] = term;
+      is_set[s] = found = true;
+    }
+    if (found) continue;
+    extra.push_back(term);
+    extra_objects.push_back(varkeywords ? PyDict_GetItem(varkeywords, name) : nullptr);
+    extra_keys.emplace_back(name);
+  }
+  for (size_t s = 0; s < is_set.size(); ++s)
+    if (!is_set[s]) terms_[s] = t->same(slots_[s]);  // a default
+  if (varargs) terms_[count + keyword_only] = t->make(Made::Kind::kTuple, std::move(rest), std::move(rest_objects));
+  if (varkeywords) {
+    const Term d = t->make(Made::Kind::kDict, std::move(extra), std::move(extra_objects));
+    terms_[count + keyword_only + (varargs ? 1 : 0)] = d;
+    if (d.is_made()) t->made(d).keys = std::move(extra_keys);
+  }
+  return t->is_on();
+}
+
+PyObject* Evaluator::run() {
+  is_tracked_ = bind_arguments();
+  ProngEntry entry;
+  if (prong_enter_frame(thread_, frame_, &entry) < 0) return nullptr;
+  prong_set_stack_top(frame_, -1);
+  for (;;) {
+    const Instruction& i = code_.instructions[next_++];
+    prong_set_position(frame_, i.unit);
+    switch (step(i)) {
+    case Next::kGo:
+      continue;
+    case Next::kReturn: {
+      PyObject* result = pop();
+      returned_term = is_tracked_ ? terms_[static_cast<size_t>(sp_ - slots_)] : Term();
+      prong_set_stack_top(frame_, static_cast<int>(sp_ - slots_));
+      prong_leave_frame(thread_, &entry);
+      return result;
+    }
+    case Next::kError:
+      lose("an exception is raised");
+      prong_leave_frame(thread_, &entry);
+      return interpret(i.unit, 1);
+    case Next::kInterpret:
+      lose("an instruction that is not followed");
+      prong_leave_frame(thread_, &entry);
+      return interpret(i.first - 1, 0);
+    }
+  }
+}
+
+Evaluator::Next Evaluator::step(const Instruction& i) {
+  switch (i.opcode) {
+  case NOP:
+  case PRECALL:
+  case RESUME:
+    return Next::kGo;
+  case POP_TOP:
+    Py_DECREF(pop());
+    return Next::kGo;
+  case PUSH_NULL:
+    push(nullptr, {});
+    return Next::kGo;
+  case COPY: {
+    PyObject* o = top(i.arg);
+    Py_XINCREF(o);
+    push(o, term(i.arg));
+    return Next::kGo;
+  }
+  case SWAP:
+    std::swap(top(1), top(i.arg));
+    std::swap(term(1), term(i.arg));
+    return Next::kGo;
+  case KW_NAMES:
+    kwnames_ = PyTuple_GET_ITEM(co_->co_consts, i.arg);
+    return Next::kGo;
+  case CALL:
+    return call(i);
+  case CALL_FUNCTION_EX:
+    return call_unpacked(i);
+  case MAKE_FUNCTION:
+    return make_function(i);
+  case RETURN_VALUE:
+    return Next::kReturn;
+  case LOAD_ATTR:
+    return load_attribute(i, false);
+  case LOAD_METHOD:
+    return load_attribute(i, true);
+  case LOAD_CONST:
+  case LOAD_FAST:
+  case STORE_FAST:
+  case DELETE_FAST:
+  case LOAD_GLOBAL:
+  case MAKE_CELL:
+  case COPY_FREE_VARS:
+  case LOAD_CLOSURE:
+  case LOAD_DEREF:
+  case STORE_DEREF:
+  case STORE_ATTR:
+  case LOAD_ASSERTION_ERROR:
+    return step_variable(i);
+  case JUMP_FORWARD:
+  case JUMP_BACKWARD:
+  case JUMP_BACKWARD_NO_INTERRUPT:
+  case POP_JUMP_FORWARD_IF_TRUE:
+  case POP_JUMP_FORWARD_IF_FALSE:
+  case POP_JUMP_FORWARD_IF_NONE:
+  case POP_JUMP_FORWARD_IF_NOT_NONE:
+  case POP_JUMP_BACKWARD_IF_TRUE:
+  case POP_JUMP_BACKWARD_IF_FALSE:
+  case POP_JUMP_BACKWARD_IF_NONE:
+  case POP_JUMP_BACKWARD_IF_NOT_NONE:
+  case JUMP_IF_TRUE_OR_POP:
+  case JUMP_IF_FALSE_OR_POP:
+    return step_jump(i);
+  case UNARY_POSITIVE:
+  case UNARY_NEGATIVE:
+  case UNARY_NOT:
+  case UNARY_INVERT:
+  case BINARY_OP:
+  case COMPARE_OP:
+  case IS_OP:
+  case CONTAINS_OP:
+  case BINARY_SUBSCR:
+  case STORE_SUBSCR:
+    return step_operator(i);
+  default:
+    return step_container(i);
+  }
+}
+
+// ── names ──
+
+Evaluator::Next Evaluator::load_global(const Instruction& i) {
+  PyObject* globals = prong_frame_globals(frame_);
+  PyObject* builtins = prong_frame_builtins(frame_);
+  if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins)) return Next::kInterpret;
+  PyObject* name = PyTuple_GET_ITEM(co_->co_names, i.arg >> 1);
+  PyObject* value = PyDict_GetItemWithError(globals, name);
+  if (!value && PyErr_Occurred()) return Next::kError;
+  const bool is_global = value != nullptr;
+  if (!value) {
+    value = PyDict_GetItemWithError(builtins, name);
+    if (!value) return PyErr_Occurred() ? Next::kError : Next::kInterpret;  // which raises NameError
+  }
+  Term term;
+  if (Tracker* t = tracker()) {
+    if (is_global) {
+      term = t->read_dict(globals, name, value);
+    } else {
+      t->read_dict(globals, name, nullptr);
+      term = t->read_dict(builtins, name, value);
+    }
+  }
+  if (i.arg & 1) push(nullptr, {});
+  push(Py_NewRef(value), term);
+  return Next::kGo;
+}
+
+Evaluator::Next Evaluator::step_variable(const Instruction& i) {
+  Tracker* t = tracker();
+  switch (i.opcode) {
+  case LOAD_CONST:
+    push(Py_NewRef(PyTuple_GET_ITEM(co_->co_consts, i.arg)), Term::same());
+    return Next::kGo;
+  case LOAD_CLOSURE:
+  case LOAD_FAST:
+    if (!slots_[i.arg]) return Next::kInterpret;  // which raises UnboundLocalError
+    push(Py_NewRef(slots_[i.arg]), terms_[static_cast<size_t>(i.arg)]);
+    return Next::kGo;
+  case STORE_FAST: {
+    const Term kept = term();
+    PyObject* old = std::exchange(slots_[i.arg], pop());
+    terms_[static_cast<size_t>(i.arg)] = kept;
+    Py_XDECREF(old);
+    return Next::kGo;
+  }
+  case DELETE_FAST: {
+    if (!slots_[i.arg]) return Next::kInterpret;
+    PyObject* old = std::exchange(slots_[i.arg], nullptr);
+    Py_DECREF(old);
+    return Next::kGo;
+  }
+  case LOAD_GLOBAL:
+    return load_global(i);
+  case MAKE_CELL: {
+    PyObject* held = slots_[i.arg];
+    PyObject* cell = PyCell_New(held);
+    if (!cell) return Next::kError;
+    Term& slot = terms_[static_cast<size_t>(i.arg)];
+    if (t) slot = t->make(Made::Kind::kCell, {held ? slot : Term::same()}, {held});
+    slots_[i.arg] = cell;
+    Py_XDECREF(held);
+    return Next::kGo;
+  }
+  case COPY_FREE_VARS: {
+    PyObject* closure = prong_frame_function(frame_)->func_closure;
+    const int first = code_.num_slots - i.arg;
+    for (int k = 0; k < i.arg; ++k) {
+      PyObject* cell = PyTuple_GET_ITEM(closure, k);
+      slots_[first + k] = Py_NewRef(cell);
+      if (t) terms_[static_cast<size_t>(first + k)] = Term::same();
+    }
+    if (t && closure_.is_made())
+      for (int k = 0; k < i.arg; ++k) terms_[static_cast<size_t>(first + k)] = t->made(closure_).items[static_cast<size_t>(k)];
+    return Next::kGo;
+  }
+  case LOAD_DEREF: {
+    PyObject* cell = slots_[i.arg];
+    PyObject* value = PyCell_GET(cell);
+    if (!value) return Next::kInterpret;
+    Term term;
+    const Term cell_term = terms_[static_cast<size_t>(i.arg)];
+    if (t && cell_term.is_same()) term = t->read_cell(cell);
+    if (t && cell_term.is_made()) term = t->made(cell_term).items[0];
+    push(Py_NewRef(value), term);
+    return Next::kGo;
+  }
+  case STORE_DEREF: {
+    PyObject* cell = slots_[i.arg];
+    const Term cell_term = terms_[static_cast<size_t>(i.arg)], value_term = term();
+    PyObject* value = pop();
+    if (t && cell_term.is_made()) {
+      t->made(cell_term).items[0] = value_term;
+      t->made(cell_term).objects[0] = value;
+    } else if (t) {
+      t->give_up("a variable of an enclosing function is assigned");
+    }
+    PyObject* old = PyCell_GET(cell);
+    PyCell_SET(cell, value);
+    Py_XDECREF(old);
+    return Next::kGo;
+  }
+  case STORE_ATTR: {
+    lose("an attribute is assigned");
+    PyObject* name = PyTuple_GET_ITEM(co_->co_names, i.arg);
+    PyObject* owner = pop();
+    PyObject* value = pop();
+    const int done = PyObject_SetAttr(owner, name, value);
+    Py_DECREF(value);
+    Py_DECREF(owner);
+    return done < 0 ? Next::kError : Next::kGo;
+  }
+  default:  // LOAD_ASSERTION_ERROR
+    push(Py_NewRef(PyExc_AssertionError), Term::same());
+    return Next::kGo;
+  }
+}
+
+// ── jumps ──
+
+Evaluator::Next Evaluator::step_jump(const Instruction& i) {
+  const int32_t after = i.unit + 1;
+  switch (i.opcode) {
+  case JUMP_FORWARD:
+    jump(after + i.arg);
+    return Next::kGo;
+  case JUMP_BACKWARD:
+    // Signals, other threads, asynchronous exceptions and tracing are the interpreter's business.
+    if (prong_must_break(thread_)) return Next::kInterpret;
+    [[fallthrough]];
+  case JUMP_BACKWARD_NO_INTERRUPT:
+    jump(after - i.arg);
+    return Next::kGo;
+  default:
+    break;
+  }
+  const bool is_none_test = i.opcode == POP_JUMP_FORWARD_IF_NONE || i.opcode == POP_JUMP_FORWARD_IF_NOT_NONE ||
+                            i.opcode == POP_JUMP_BACKWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
+  const bool keeps = i.opcode == JUMP_IF_TRUE_OR_POP || i.opcode == JUMP_IF_FALSE_OR_POP;
+  const bool backward = i.opcode == POP_JUMP_BACKWARD_IF_TRUE || i.opcode == POP_JUMP_BACKWARD_IF_FALSE ||
+                        i.opcode == POP_JUMP_BACKWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
+  if (backward && prong_must_break(thread_)) return Next::kInterpret;
+  PyObject* value = top();
+  bool holds;
+  if (is_none_test) {
+    if (!term().is_known()) lose("a branch on a value of unknown origin");
+    holds = (value == Py_None) == (i.opcode == POP_JUMP_FORWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NONE);
+  } else {
+    if (Tracker* t = tracker()) {
+      const Term c = term();
+      if (c.is_same() && is_dict(value))
+        t->read_length(value);
+      else if (c.is_same() && PyList_CheckExact(value))
+        t->read_list(value);
+      else if (!t->is_plain(c, value) && !(c.is_same() && (PyFunction_Check(value) || PyTuple_CheckExact(value))) && !c.is_made())
+        t->give_up("a branch on a value that is not the same each time");
+      if (c.is_made() && t->made(c).kind == Made::Kind::kIterator) t->give_up("a branch on an iterator");
+    }
+    const int truth = PyObject_IsTrue(value);
+    if (truth < 0) return Next::kError;
+    const bool wants_true = i.opcode == POP_JUMP_FORWARD_IF_TRUE || i.opcode == POP_JUMP_BACKWARD_IF_TRUE || i.opcode == JUMP_IF_TRUE_OR_POP;
+    holds = (truth != 0) == wants_true;
+  }
+  if (holds) jump(backward ? after - i.arg : after + i.arg);
+  if (!(keeps && holds)) Py_DECREF(pop());
+  return Next::kGo;
+}
+
+}  // namespace prong::capture

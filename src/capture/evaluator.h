@@ -1,0 +1,97 @@
+// Evaluates frames of CPython 3.11 instruction by instruction, in the interpreter's own frame, so that the interpreter can
+// take over at any point. While it does, calls of opaque code end the segment that is being recorded, and the tracker is
+// told where values come from. Called by the hook in evaluator.cpp.
+#pragma once
+
+#include "capture/bytecode.h"
+#include "capture/frame_311.h"
+#include "capture/tracker.h"
+
+namespace prong::capture {
+
+// Frames go through the evaluator while compiled calls run: counts them. The GIL is held.
+class HookScope {
+ public:
+  HookScope();
+  ~HookScope();
+};
+
+// What the caller knows of the arguments of a Python function that it is about to call.
+struct PendingCall {
+  PyObject* function = nullptr;
+  const std::vector<Term>* terms = nullptr;  // of positional arguments, then those named by kwnames
+  PyObject* kwnames = nullptr;
+  size_t count = 0;
+  Term closure;  // the function, where the call made it
+};
+// The next frame, if it is of that function, takes the terms.
+void set_pending_call(const PendingCall& call);
+
+// Says what the arguments of the compiled function itself are; `terms` must live until its frame runs.
+void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, size_t count, PyObject* kwnames, std::vector<Term>& terms);
+
+// One frame.
+class Evaluator {
+ public:
+  Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& code);
+  PyObject* run();
+
+ private:
+  enum class Next : uint8_t { kGo, kError, kInterpret, kReturn };
+
+  Next step(const Instruction& i);
+  Next step_container(const Instruction& i);
+  Next step_operator(const Instruction& i);
+  Next step_jump(const Instruction& i);
+  Next step_variable(const Instruction& i);
+  Next load_global(const Instruction& i);
+  Next load_attribute(const Instruction& i, bool is_method);
+  Next for_iter(const Instruction& i);
+  Next unpack(const Instruction& i);
+  Next call(const Instruction& i);
+  Next call_unpacked(const Instruction& i);
+  Next make_function(const Instruction& i);
+  bool bind_arguments();
+  Term attribute_term(PyObject* object, Term term, PyObject* name, PyObject* value);
+  Term instance_attribute(PyObject* object, PyObject* name, PyObject* value);
+  Term call_term(PyObject* callable, Term callable_term, PyObject* const* args, const std::vector<Term>& terms, PyObject* kwnames,
+                 PyObject* result);
+  Term subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value);
+  PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms, PyObject* kwnames, Term* result);
+
+  void push(PyObject* stolen, Term term) {
+    terms_[static_cast<size_t>(sp_ - slots_)] = term;
+    *sp_++ = stolen;
+  }
+  PyObject* pop() { return *--sp_; }
+  PyObject*& top(int n = 1) { return sp_[-n]; }
+  Term& term(int n = 1) { return terms_[static_cast<size_t>(sp_ - slots_ - n)]; }
+  void drop(int n) {
+    while (n-- > 0) Py_XDECREF(pop());
+  }
+  void jump(int32_t unit) { next_ = static_cast<size_t>(code_.at_unit[static_cast<size_t>(unit)]); }
+  Tracker* tracker() const { return is_tracked_ ? current_tracker() : nullptr; }
+  void lose(const char* reason) {
+    if (Tracker* t = tracker()) t->give_up(reason);
+  }
+  PyObject* interpret(int unit, int throwflag);
+
+  PyThreadState* thread_;
+  ProngFrame* frame_;
+  const Bytecode& code_;
+  PyCodeObject* co_;
+  PyObject** slots_;
+  PyObject** sp_;
+  std::vector<Term> terms_;
+  size_t next_ = 0;
+  PyObject* kwnames_ = nullptr;  // borrowed, for the next CALL
+  Term closure_;                 // of a function that the call made: its cells
+  bool is_tracked_ = false;
+};
+
+// Must the segment end before this C callable runs? It may look at what was put off, or act where order shows.
+bool is_opaque(PyObject* callable);
+
+extern thread_local Term returned_term;  // of the frame that ended last, if it was tracked
+
+}  // namespace prong::capture

@@ -1,0 +1,228 @@
+// Checking and running plans. See plan.h.
+#include "capture/plan.h"
+
+#include <cstring>
+
+#include "eager/modes.h"
+
+namespace prong::capture {
+
+PythonDoor& door() {
+  static PythonDoor d;
+  return d;
+}
+
+bool is_plain_value(PyObject* o) {
+  if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
+      PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) || PyComplex_CheckExact(o))
+    return true;
+  if (!PyTuple_CheckExact(o)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    if (!is_plain_value(PyTuple_GET_ITEM(o, i))) return false;
+  return true;
+}
+
+bool same_value(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) {  // -0.0 is not 0.0, and a nan is itself
+    const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
+    return std::memcmp(&x, &y, sizeof x) == 0;
+  }
+  if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a)) {
+    const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+    if (equal < 0) PyErr_Clear();
+    return equal == 1;
+  }
+  if (!PyTuple_CheckExact(a) || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+    if (!same_value(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+  return true;
+}
+
+namespace {
+
+uint64_t version_of(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
+
+bool read_holds(PyObject* dict, const Guard::Read& r) {
+  if (!r.key.get() && PyLong_Check(r.value.get())) return PyDict_GET_SIZE(dict) == PyLong_AsSsize_t(r.value.get());
+  if (!r.key.get()) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0, k = 0;
+    while (PyDict_Next(dict, &position, &key, &value)) {
+      if (k >= PyTuple_GET_SIZE(r.value.get())) return false;
+      PyObject* expected = PyTuple_GET_ITEM(r.value.get(), k++);
+      if (key != expected && !(is_plain_value(expected) && same_value(key, expected))) return false;
+    }
+    return k == PyTuple_GET_SIZE(r.value.get());
+  }
+  PyObject* now = PyDict_GetItemWithError(dict, r.key.get());
+  if (now == r.value.get()) return true;
+  if (!now) {
+    PyErr_Clear();
+    return false;
+  }
+  return r.value.get() && is_plain_value(r.value.get()) && same_value(now, r.value.get());
+}
+
+}  // namespace
+
+bool Plan::holds(Guard& g, PyObject* const* args) {
+  PyObject* o = g.object.get();
+  switch (g.kind) {
+  case Guard::Kind::kArgumentIs:
+    return args[g.index] == o;
+  case Guard::Kind::kArgumentEqual:
+    return same_value(args[g.index], o);
+  case Guard::Kind::kTypeOf:
+    return reinterpret_cast<PyObject*>(Py_TYPE(o)) == g.other.get();
+  case Guard::Kind::kTypeVersion: {
+    const auto* type = reinterpret_cast<PyTypeObject*>(o);
+    return type->tp_version_tag == g.number && PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG);
+  }
+  case Guard::Kind::kDict:
+    if (version_of(o) == g.number) return true;
+    for (const Guard::Read& r : g.reads)
+      if (!read_holds(o, r)) return false;
+    g.number = version_of(o);
+    return true;
+  case Guard::Kind::kOrder: {  // its order changes without a new version (move_to_end)
+    PyObject* iterator = PyObject_GetIter(o);
+    Py_ssize_t k = 0;
+    bool same = iterator != nullptr;
+    while (same) {
+      PyObject* key = PyIter_Next(iterator);
+      if (!key) break;
+      same = k < PyTuple_GET_SIZE(g.other.get()) && key == PyTuple_GET_ITEM(g.other.get(), k);
+      ++k;
+      Py_DECREF(key);
+    }
+    Py_XDECREF(iterator);
+    PyErr_Clear();
+    return same && k == PyTuple_GET_SIZE(g.other.get());
+  }
+  case Guard::Kind::kList: {
+    PyObject* items = g.other.get();
+    if (PyList_GET_SIZE(o) != PyTuple_GET_SIZE(items)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i)
+      if (PyList_GET_ITEM(o, i) != PyTuple_GET_ITEM(items, i)) return false;
+    return true;
+  }
+  case Guard::Kind::kCell:
+    return PyCell_GET(o) == g.other.get() ||
+           (PyCell_GET(o) && g.other.get() && is_plain_value(g.other.get()) && same_value(PyCell_GET(o), g.other.get()));
+  case Guard::Kind::kFunction: {
+    const auto* f = reinterpret_cast<PyFunctionObject*>(o);
+    const auto same = [&](PyObject* now, Py_ssize_t i) { return (now ? now : Py_None) == PyTuple_GET_ITEM(g.other.get(), i); };
+    return same(f->func_code, 0) && same(f->func_defaults, 1) && same(f->func_kwdefaults, 2);
+  }
+  }
+  return false;
+}
+
+TensorImpl* Plan::fetch(const TensorSource& s, PyObject* const* args) const {
+  PyObject* o = s.kind == TensorSource::Kind::kArgument ? args[s.index] : objects[static_cast<size_t>(s.object)].get();
+  return door().is_tensor(o) ? door().impl_of(o) : nullptr;
+}
+
+bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
+  const size_t by_name = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  if (count + by_name != num_arguments) return false;
+  if (names != kwnames.get() && !(names && kwnames.get() && same_value(names, kwnames.get()))) return false;
+  for (int w = 0; w < static_cast<int>(ContextWord::kCount); ++w)
+    if (static_cast<ContextWord>(w) != ContextWord::kKernels &&
+        context[static_cast<ContextWord>(w)] != prong::context()[static_cast<ContextWord>(w)])
+      return false;
+  for (const TensorGuard& t : tensors) {
+    if (t.source.kind == TensorSource::Kind::kArgument && t.is_exact_type && !door().is_exact_tensor(args[t.source.index]))
+      return false;
+    const TensorImpl* i = fetch(t.source, args);
+    if (!i || i->dtype != t.dtype || i->requires_grad != t.requires_grad || i->is_contiguous != t.is_contiguous ||
+        static_cast<int64_t>(i->sizes.size()) != t.rank || i->is_inference)
+      return false;
+    if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
+  }
+  for (Guard& g : guards)
+    if (!holds(g, args)) return false;
+  return true;
+}
+
+IValue Plan::value(const TensorSource& s, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const {
+  if (s.kind == TensorSource::Kind::kProgram) return results[static_cast<size_t>(s.index)][static_cast<size_t>(s.output)];
+  return IValue(Tensor(Ref<TensorImpl>(fetch(s, args))));
+}
+
+PyObject* Plan::build(const Template& t, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const {
+  switch (t.kind) {
+  case Template::Kind::kObject:
+    return Py_NewRef(objects[static_cast<size_t>(t.object)].get());
+  case Template::Kind::kArgument:
+    return Py_NewRef(args[t.object]);
+  case Template::Kind::kTensor:
+    return door().wrap(value(t.tensor, args, results).to_tensor());
+  case Template::Kind::kTuple:
+  case Template::Kind::kList: {
+    const bool is_list = t.kind == Template::Kind::kList;
+    const auto n = static_cast<Py_ssize_t>(t.items.size());
+    PyObject* made = is_list ? PyList_New(n) : PyTuple_New(n);
+    for (Py_ssize_t i = 0; made && i < n; ++i) {
+      PyObject* item = build(t.items[static_cast<size_t>(i)], args, results);
+      if (!item) {
+        Py_DECREF(made);
+        return nullptr;
+      }
+      if (is_list)
+        PyList_SET_ITEM(made, i, item);
+      else
+        PyTuple_SET_ITEM(made, i, item);
+    }
+    return made;
+  }
+  case Template::Kind::kDict: {
+    PyObject* made = PyDict_New();
+    PyObject* keys = objects[static_cast<size_t>(t.object)].get();
+    for (size_t i = 0; made && i < t.items.size(); ++i) {
+      PyObject* item = build(t.items[i], args, results);
+      const int done = item ? PyDict_SetItem(made, PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i)), item) : -1;
+      Py_XDECREF(item);
+      if (done < 0) Py_CLEAR(made);
+    }
+    return made;
+  }
+  }
+  return nullptr;
+}
+
+std::optional<PyObject*> Plan::run(PyObject* const* args) {
+  std::vector<std::vector<IValue>> results;
+  results.reserve(programs.size());
+  try {
+    std::vector<IValue> inputs;
+    for (PlanProgram& p : programs) {
+      inputs.clear();
+      for (const TensorSource& s : p.inputs) inputs.push_back(value(s, args, results));
+      for (const IValue& n : p.numbers) inputs.push_back(n);
+      results.push_back(p.runner->run(inputs));
+    }
+    return build(result, args, results);
+  } catch (...) {
+    if (!has_writes) return std::nullopt;  // evaluating it raises where the program does
+    door().set_error();
+    return nullptr;
+  }
+}
+
+int Plan::traverse(visitproc visit, void* arg) const {
+  for (const Guard& g : guards) {
+    Py_VISIT(g.object.get());
+    Py_VISIT(g.other.get());
+    for (const Guard::Read& r : g.reads) {
+      Py_VISIT(r.key.get());
+      Py_VISIT(r.value.get());
+    }
+  }
+  for (const Kept& k : objects) Py_VISIT(k.get());
+  return 0;
+}
+
+}  // namespace prong::capture

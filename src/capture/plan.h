@@ -1,0 +1,115 @@
+// Plan: what a call of a compiled function comes to while its guards hold: tensors to fetch, programs to run, a result to
+// build. Made by tracker.cpp, run by bindings/capture.cpp without touching bytecode.
+#pragma once
+
+#include <optional>
+
+#include "capture/python_door.h"
+#include "capture/runner.h"
+#include "runtime/context.h"
+
+namespace prong::capture {
+
+// A Python object that a plan keeps. The GIL is held wherever plans are made, run or dropped.
+class Kept {
+ public:
+  explicit Kept(PyObject* borrowed) : object_(Py_XNewRef(borrowed)) {}
+  Kept(Kept&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
+  Kept& operator=(Kept&& o) noexcept {
+    std::swap(object_, o.object_);
+    return *this;
+  }
+  ~Kept() { Py_XDECREF(object_); }
+  PyObject* get() const { return object_; }
+
+ private:
+  PyObject* object_;
+};
+
+// One fact that the recording relied on.
+struct Guard {
+  enum class Kind : uint8_t {
+    kArgumentIs,     // argument `index` is `object`
+    kArgumentEqual,  // argument `index` has the type and the value of `object`
+    kTypeOf,         // `object` is still of type `other`
+    kTypeVersion,    // `object`, a type, has version `number`
+    kDict,           // `reads` of `object`, a dict, are what they were; at once if its version is `number`
+    kOrder,          // `object`, an OrderedDict, has the keys `other` (a tuple) in this order
+    kList,           // `object` has the items `other` (a tuple)
+    kCell,           // `object` holds `other`
+    kFunction,       // `object` has the code, defaults and keyword defaults of `other` (a tuple)
+  };
+  struct Read {
+    Kept key, value;  // null value: absent. Null key: `value` is the length, or a tuple of all keys in their order
+  };
+  Kind kind;
+  int32_t index = 0;
+  uint64_t number = 0;
+  Kept object, other;
+  std::vector<Read> reads;
+};
+
+// Where an input of the first or a later program comes from.
+struct TensorSource {
+  enum class Kind : uint8_t { kArgument, kObject, kProgram };
+  Kind kind;
+  int32_t index = 0;   // the argument, or the program
+  int32_t output = 0;  // of that program
+  int32_t object = 0;  // in Plan::objects
+};
+
+// What is asked of a tensor from outside.
+struct TensorGuard {
+  TensorSource source;
+  DType dtype;
+  bool requires_grad, is_contiguous, is_exact_type;
+  int64_t rank;
+  std::optional<Dims> sizes, strides;  // where the recording looked at them
+};
+
+struct PlanProgram {
+  Ref<Runner> runner;
+  std::vector<TensorSource> inputs;
+  std::vector<IValue> numbers;  // after the tensors
+};
+
+// How the result is built.
+struct Template {
+  enum class Kind : uint8_t { kObject, kArgument, kTensor, kTuple, kList, kDict };
+  Kind kind;
+  TensorSource tensor{};
+  int32_t object = 0;  // in Plan::objects; of kArgument: which
+  std::vector<Template> items;  // of a dict: values; its keys are the tuple `object`
+};
+
+class Plan {
+ public:
+  bool fits(PyObject* const* args, size_t count, PyObject* kwnames);
+  // After fits(): a new reference, or null with a Python error set; nullopt: not this time (an op failed before anything was
+  // written), evaluate instead.
+  std::optional<PyObject*> run(PyObject* const* args);
+  int traverse(visitproc visit, void* arg) const;
+
+  size_t num_arguments = 0;  // positional and by name
+  Kept kwnames{nullptr};
+  Context context;  // grad mode, default dtype and the like
+  std::vector<Guard> guards;
+  std::vector<TensorGuard> tensors;
+  std::vector<Kept> objects;
+  std::vector<PlanProgram> programs;
+  Template result{};
+  bool has_writes = false;
+
+ private:
+  bool holds(Guard& guard, PyObject* const* args);
+  TensorImpl* fetch(const TensorSource& s, PyObject* const* args) const;
+  IValue value(const TensorSource& s, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const;
+  PyObject* build(const Template& t, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const;
+};
+
+// A dict or an OrderedDict, not of a class that may do otherwise.
+inline bool is_dict(PyObject* o) { return PyDict_CheckExact(o) || Py_IS_TYPE(o, &PyODict_Type); }
+bool same_value(PyObject* a, PyObject* b);  // exact type and value, of plain immutable objects
+bool is_plain_value(PyObject* o);             // None, bool, int, float, str, bytes, complex, and tuples of such
+
+}  // namespace prong::capture

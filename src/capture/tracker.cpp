@@ -1,0 +1,345 @@
+// Terms, guards and the making of plans. See tracker.h.
+#include "capture/tracker.h"
+
+#include <algorithm>
+
+#include "eager/modes.h"
+
+namespace prong::capture {
+
+namespace {
+thread_local Tracker* tracker_of_thread = nullptr;
+
+bool same_items(PyObject* a, PyObject* b) {
+  if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
+    if (PyTuple_GET_ITEM(a, i) != PyTuple_GET_ITEM(b, i)) return false;
+  return true;
+}
+}  // namespace
+
+Tracker* current_tracker() { return tracker_of_thread && tracker_of_thread->is_on() ? tracker_of_thread : nullptr; }
+void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
+
+Tracker::Tracker(size_t count, PyObject* kwnames) : is_grad_on_(eager::is_grad_enabled()) {
+  plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
+  plan_->kwnames = Kept(kwnames);
+}
+
+Guard& Tracker::guard(Guard::Kind kind, PyObject* object) {
+  const uint64_t key = reinterpret_cast<uint64_t>(object) << 4 ^ static_cast<uint64_t>(kind);
+  const auto [it, is_new] = guard_at_.try_emplace(key, plan_->guards.size());
+  if (is_new) plan_->guards.push_back(Guard{kind, 0, 0, Kept(object), Kept(nullptr), {}});
+  return plan_->guards[it->second];
+}
+
+int32_t Tracker::keep(PyObject* object) {
+  plan_->objects.emplace_back(object);
+  return static_cast<int32_t>(plan_->objects.size()) - 1;
+}
+
+void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
+  TensorImpl* impl = door().impl_of(tensor);
+  if (roots_.count(impl)) return;
+  if (source.kind == TensorSource::Kind::kObject) source.object = keep(tensor);
+  roots_.emplace(impl, Root{source, Ref<TensorImpl>(impl)});
+  plan_->tensors.push_back({source, impl->dtype, impl->requires_grad, impl->is_contiguous, door().is_exact_tensor(tensor),
+                            static_cast<int64_t>(impl->sizes.size()), {}, {}});
+  needs_tape_ |= impl->requires_grad;
+  if (impl->is_inference) give_up("an inference tensor");
+}
+
+Term Tracker::argument(PyObject* value, int32_t index) {
+  arguments_.push_back(value);
+  if (door().is_tensor(value)) {
+    // A subclass may do anything in its methods.
+    if (!door().is_exact_tensor(value)) return guard_identity(value, index);
+    if (roots_.count(door().impl_of(value))) {
+      give_up("one tensor is passed twice");
+      return {};
+    }
+    watch_tensor(value, {TensorSource::Kind::kArgument, index, 0, 0});
+    return Term::tensor();
+  }
+  plan_->guards.push_back(Guard{is_plain_value(value) ? Guard::Kind::kArgumentEqual : Guard::Kind::kArgumentIs, index, 0, Kept(value),
+                                Kept(nullptr), {}});
+  return Term::same();
+}
+
+Term Tracker::guard_identity(PyObject* value, int32_t index) {
+  plan_->guards.push_back(Guard{Guard::Kind::kArgumentIs, index, 0, Kept(value), Kept(nullptr), {}});
+  return same(value);
+}
+
+Term Tracker::same(PyObject* value) {
+  if (!door().is_tensor(value)) return Term::same();
+  if (roots_.count(door().impl_of(value)) && roots_.at(door().impl_of(value)).source.kind == TensorSource::Kind::kArgument) {
+    give_up("an argument is also reached by another way");
+    return {};
+  }
+  watch_tensor(value, {TensorSource::Kind::kObject, 0, 0, 0});
+  return Term::tensor();
+}
+
+Term Tracker::make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects) {
+  for (const Term& t : items)
+    if (!t.is_known()) {
+      give_up("a container holds a value of unknown origin");
+      return {};
+    }
+  Made m;
+  m.kind = kind;
+  m.items = std::move(items);
+  m.objects = std::move(objects);
+  made_.push_back(std::move(m));
+  return {Term::Kind::kMade, static_cast<int32_t>(made_.size()) - 1};
+}
+
+Term Tracker::tensor_result(PyObject* value) {
+  if (door().is_exact_tensor(value)) return Term::tensor();
+  if (value == Py_None || PyBool_Check(value)) {
+    give_up("an op's answer depends on data");
+    return {};
+  }
+  if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) {
+    give_up("an op gave something else than tensors");
+    return {};
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(value);
+  std::vector<Term> items;
+  std::vector<PyObject*> objects;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(value, i);
+    items.push_back(door().is_exact_tensor(item) ? tensor_result(item) : Term());
+    objects.push_back(item);
+  }
+  return make(PyTuple_CheckExact(value) ? Made::Kind::kTuple : Made::Kind::kList, std::move(items), std::move(objects));
+}
+
+// ── reads ──
+
+Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value) {
+  Guard& g = guard(Guard::Kind::kDict, dict);
+  g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+  for (const Guard::Read& r : g.reads)
+    if (r.key.get() == key) {
+      if (r.value.get() == value) return value ? same(value) : Term::same();
+      give_up("what was read from a dict changed during the call");
+      return {};
+    }
+  g.reads.push_back({Kept(key), Kept(value)});
+  return value ? same(value) : Term::same();
+}
+
+void Tracker::read_length(PyObject* dict) {
+  Guard& g = guard(Guard::Kind::kDict, dict);
+  g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+  PyObject* n = PyLong_FromSsize_t(PyDict_GET_SIZE(dict));
+  g.reads.push_back({Kept(nullptr), Kept(n)});
+  Py_DECREF(n);
+}
+
+Term Tracker::read_all(PyObject* dict, int what) {
+  PyObject* order = PySequence_Tuple(dict);
+  if (!order) {
+    PyErr_Clear();
+    give_up("out of memory");
+    return {};
+  }
+  std::vector<Term> items;
+  std::vector<PyObject*> objects;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(order); ++i) {
+    PyObject* key = PyTuple_GET_ITEM(order, i);
+    PyObject* value = PyDict_GetItemWithError(dict, key);
+    const Term term = what == 0 ? Term() : read_dict(dict, key, value);
+    if (!is_plain_value(key)) give_up("a dict with keys that are not plain values is walked");
+    if (what == 2) {
+      items.push_back(make(Made::Kind::kTuple, {Term::same(), term}, {key, value}));
+      objects.push_back(nullptr);  // the pairs are made anew each time
+    } else {
+      items.push_back(what == 0 ? Term::same() : term);
+      objects.push_back(what == 0 ? key : value);
+    }
+  }
+  if (PyDict_CheckExact(dict)) {
+    Guard& g = guard(Guard::Kind::kDict, dict);
+    g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+    g.reads.push_back({Kept(nullptr), Kept(order)});
+  } else {
+    guard(Guard::Kind::kOrder, dict).other = Kept(order);
+  }
+  Py_DECREF(order);
+  return make(Made::Kind::kTuple, std::move(items), std::move(objects));
+}
+
+void Tracker::read_type(PyTypeObject* type) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) return give_up("a type without a version");
+  Guard& g = guard(Guard::Kind::kTypeVersion, reinterpret_cast<PyObject*>(type));
+  if (g.number && g.number != type->tp_version_tag) give_up("a class changed during the call");
+  g.number = type->tp_version_tag;
+}
+
+void Tracker::read_type_of(PyObject* object) {
+  Guard& g = guard(Guard::Kind::kTypeOf, object);
+  if (!g.other.get()) g.other = Kept(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+}
+
+void Tracker::read_list(PyObject* list) {
+  Guard& g = guard(Guard::Kind::kList, list);
+  PyObject* items = PyList_AsTuple(list);
+  if (g.other.get() && !same_items(g.other.get(), items)) give_up("a list changed during the call");
+  g.other = Kept(items);
+  Py_XDECREF(items);
+}
+
+Term Tracker::read_list_item(PyObject* list, PyObject* value) {
+  read_list(list);
+  return same(value);
+}
+
+Term Tracker::read_cell(PyObject* cell) {
+  Guard& g = guard(Guard::Kind::kCell, cell);
+  if (g.other.get() && g.other.get() != PyCell_GET(cell)) {
+    give_up("a cell changed during the call");
+    return {};
+  }
+  g.other = Kept(PyCell_GET(cell));
+  return same(PyCell_GET(cell));
+}
+
+void Tracker::read_function(PyObject* function) {
+  Guard& g = guard(Guard::Kind::kFunction, function);
+  if (g.other.get()) return;
+  const auto* f = reinterpret_cast<PyFunctionObject*>(function);
+  PyObject* parts = PyTuple_Pack(3, f->func_code, f->func_defaults ? f->func_defaults : Py_None,
+                                 f->func_kwdefaults ? f->func_kwdefaults : Py_None);
+  g.other = Kept(parts);
+  Py_XDECREF(parts);
+}
+
+// ── segments ──
+
+std::optional<TensorSource> Tracker::source_of(const TensorImpl* impl) {
+  if (const auto it = computed_.find(impl); it != computed_.end()) return it->second;
+  if (const auto it = roots_.find(impl); it != roots_.end()) return it->second.source;
+  return std::nullopt;
+}
+
+void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls, const Ref<Runner>& runner,
+                         const NumberInputs& number_inputs, bool runs_any_backend) {
+  if (!is_on()) return;
+  if (!runs_any_backend && needs_tape_ && is_grad_on_) return give_up("a back end's callable has no gradients");
+  Part part;
+  part.trace = std::make_shared<Trace>(trace);
+  part.runner = runner;
+  part.number_inputs = number_inputs;
+  part.runner_outputs = trace.outputs;
+  for (const ValueId v : trace.inputs) {
+    const auto source = source_of(impls[static_cast<size_t>(v)]);
+    if (!source) return give_up("a graph reads a tensor of unknown origin");
+    if (source->kind == TensorSource::Kind::kProgram) {
+      auto& wanted = parts_[static_cast<size_t>(source->index)].wanted;
+      auto at = std::find(wanted.begin(), wanted.end(), source->output);
+      part.inputs.push_back({TensorSource::Kind::kProgram, source->index, static_cast<int32_t>(at - wanted.begin()), 0});
+      if (at == wanted.end()) wanted.push_back(source->output);
+    } else {
+      part.inputs.push_back(*source);
+    }
+  }
+  const auto index = static_cast<int32_t>(parts_.size());
+  for (size_t v = 0; v < impls.size(); ++v)
+    if (trace.values[v].producer >= 0) computed_[impls[v]] = {TensorSource::Kind::kProgram, index, static_cast<int32_t>(v), 0};
+  for (const TraceNode& n : trace.nodes) plan_->has_writes |= n.op->mutated_argument() >= 0 || n.op->is_random();
+  for (TensorImpl* i : impls) alive_.emplace_back(i);
+  parts_.push_back(std::move(part));
+}
+
+// ── the plan ──
+
+void Tracker::finish(PyObject* result, Term term) {
+  is_finished_ = true;
+  result_kept_ = Kept(result);
+  result_term_ = term;
+}
+
+bool Tracker::describe(PyObject* value, Term term, Template* out) {
+  for (size_t i = 0; i < arguments_.size() && term.is_same() && !door().is_tensor(value); ++i) {
+    if (arguments_[i] != value) continue;
+    out->kind = Template::Kind::kArgument;  // an equal one next time, and that very one is given back
+    out->object = static_cast<int32_t>(i);
+    return true;
+  }
+  if (term.is_same() && !door().is_tensor(value)) {
+    out->kind = Template::Kind::kObject;
+    out->object = keep(value);
+    return true;
+  }
+  if (term.is_tensor() || (term.is_same() && door().is_tensor(value))) {
+    const auto source = source_of(door().impl_of(value));
+    if (!source) return false;
+    out->kind = Template::Kind::kTensor;
+    out->tensor = *source;
+    if (source->kind != TensorSource::Kind::kProgram) return true;
+    auto& wanted = parts_[static_cast<size_t>(source->index)].wanted;
+    auto at = std::find(wanted.begin(), wanted.end(), source->output);
+    out->tensor.output = static_cast<int32_t>(at - wanted.begin());
+    if (at == wanted.end()) wanted.push_back(source->output);
+    return true;
+  }
+  if (!term.is_made()) return false;
+  const Made& m = made(term);
+  if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict) return false;
+  if (std::find(described_.begin(), described_.end(), term.index) != described_.end()) return false;  // one object in two places
+  described_.push_back(term.index);
+  out->kind = m.kind == Made::Kind::kTuple ? Template::Kind::kTuple
+              : m.kind == Made::Kind::kList ? Template::Kind::kList
+                                            : Template::Kind::kDict;
+  for (size_t i = 0; i < m.items.size(); ++i) {
+    out->items.emplace_back();
+    if (!describe(m.objects[i], m.items[i], &out->items.back())) return false;
+  }
+  if (m.kind != Made::Kind::kDict) return true;
+  PyObject* keys = PyTuple_New(static_cast<Py_ssize_t>(m.keys.size()));
+  for (size_t i = 0; i < m.keys.size(); ++i) PyTuple_SET_ITEM(keys, static_cast<Py_ssize_t>(i), Py_NewRef(m.keys[i].get()));
+  out->object = keep(keys);
+  Py_DECREF(keys);
+  return true;
+}
+
+std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
+  if (!is_on()) return nullptr;
+  if (!is_finished_) {
+    give_up("the call ended by another way than its outermost return");
+    return nullptr;
+  }
+  if (!describe(result_kept_.get(), result_term_, &plan_->result)) {
+    give_up("the result holds something that cannot be built again");
+    return nullptr;
+  }
+  const bool taped = needs_tape_ && is_grad_on_;
+  for (Part& p : parts_) {
+    PlanProgram program;
+    program.inputs = p.inputs;
+    // A program takes different names for different memory where something is written.
+    if (!taped && p.runner && !p.trace->has_writes && p.wanted == p.runner_outputs) {
+      program.runner = p.runner;
+      for (size_t i = 0; i < p.number_inputs.size(); ++i)
+        if (p.number_inputs[i]) program.numbers.push_back(p.trace->numbers[i]);
+    } else {
+      p.trace->outputs = p.wanted;
+      program.runner = node_loop(p.trace, NumberInputs(p.trace->numbers.size(), false), taped);
+    }
+    plan_->programs.push_back(std::move(program));
+  }
+  if (pins_sizes_)
+    for (TensorGuard& t : plan_->tensors)
+      for (const auto& [impl, root] : roots_)
+        if (root.source.kind == t.source.kind && root.source.index == t.source.index && root.source.object == t.source.object) {
+          t.sizes = impl->sizes;
+          t.strides = impl->strides;
+        }
+  plan_->context = context;
+  return std::move(plan_);
+}
+
+}  // namespace prong::capture

@@ -1,0 +1,123 @@
+// Tracker: follows where the values of an evaluated call come from, and notes as guards what was read on the way. In the end
+// it gives a Plan, or the reason why there is none: it gives up at the first thing that it does not understand.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "capture/plan.h"
+#include "capture/recorder.h"
+
+namespace prong::capture {
+
+// What is known of a value on the stack or in a local.
+struct Term {
+  enum class Kind : uint8_t {
+    kNothing,
+    kSame,    // this very object (or, of a plain value, an equal one) at each call that the guards let through
+    kTensor,  // a tensor that the plan can fetch or compute
+    kMade,    // made in the call: Tracker::made(index) says of what
+  };
+  Kind kind = Kind::kNothing;
+  int32_t index = 0;
+  bool is_same() const { return kind == Kind::kSame; }
+  bool is_tensor() const { return kind == Kind::kTensor; }
+  bool is_made() const { return kind == Kind::kMade; }
+  bool is_known() const { return kind != Kind::kNothing; }
+  static Term same() { return {Kind::kSame, 0}; }
+  static Term tensor() { return {Kind::kTensor, 0}; }
+};
+
+// A container, cell, function or iterator that the call made.
+struct Made {
+  enum class Kind : uint8_t { kTuple, kList, kDict, kCell, kFunction, kMethod, kIterator };
+  Kind kind;
+  std::vector<Term> items;           // of a function: its closure's cells; of a method: function and self
+  std::vector<PyObject*> objects;    // the values of the items (owned by the real container)
+  std::vector<Kept> keys;            // of a dict
+  size_t position = 0;               // of an iterator
+  Term source;                       // of an iterator: what it walks
+};
+
+class Tracker {
+ public:
+  Tracker(size_t count, PyObject* kwnames);
+
+  bool is_on() const { return reason_.empty(); }
+  const std::string& reason() const { return reason_; }
+  void give_up(std::string reason) {
+    if (reason_.empty()) reason_ = std::move(reason);
+  }
+
+  // ── terms ──
+  Term argument(PyObject* value, int32_t index);        // of the call itself
+  Term same(PyObject* value);                             // an object that guards vouch for: tensor or not
+  Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
+  Made& made(Term t) { return made_[static_cast<size_t>(t.index)]; }
+  bool is_plain(Term t, PyObject* value) const { return t.is_same() && is_plain_value(value); }
+  Term tensor_result(PyObject* value);  // what an op gave
+  void looked_at_sizes() { pins_sizes_ = true; }
+
+  // ── reads of what the program may change between calls ──
+  Term read_dict(PyObject* dict, PyObject* key, PyObject* value);  // value null: it was absent
+  void read_length(PyObject* dict);
+  // All of it, in order: a made tuple of its keys (0), values (1) or pairs (2).
+  Term read_all(PyObject* dict, int what);
+  void read_type(PyTypeObject* type);
+  void read_type_of(PyObject* object);
+  Term read_list_item(PyObject* list, PyObject* value);
+  void read_list(PyObject* list);
+  Term read_cell(PyObject* cell);
+  void read_function(PyObject* function);
+
+  // ── the recorder's side ──
+  void on_segment(const Trace& trace, std::span<TensorImpl* const> impls, const Ref<Runner>& runner, const NumberInputs& number_inputs,
+                  bool runs_any_backend);
+  void on_shortcut() { pins_sizes_ = true; }
+
+  void finish(PyObject* result, Term term);  // of the outermost frame
+  std::unique_ptr<Plan> take_plan(const Context& context);  // after the last segment has run
+
+ private:
+  struct Part {
+    std::shared_ptr<Trace> trace;
+    std::vector<TensorSource> inputs;
+    std::vector<ValueId> wanted;
+    NumberInputs number_inputs;
+    Ref<Runner> runner;
+    std::vector<ValueId> runner_outputs;
+  };
+  struct Root {
+    TensorSource source;
+    Ref<TensorImpl> impl;
+  };
+  Guard& guard(Guard::Kind kind, PyObject* object);
+  Term guard_identity(PyObject* value, int32_t index);
+  void watch_tensor(PyObject* tensor, TensorSource source);
+  bool describe(PyObject* value, Term term, Template* out);
+  std::optional<TensorSource> source_of(const TensorImpl* impl);
+  int32_t keep(PyObject* object);
+
+  std::string reason_;
+  std::unique_ptr<Plan> plan_ = std::make_unique<Plan>();
+  std::vector<Made> made_;
+  std::unordered_map<const TensorImpl*, Root> roots_;
+  std::unordered_map<const TensorImpl*, TensorSource> computed_;
+  std::vector<Ref<TensorImpl>> alive_;  // so that the addresses above stay theirs
+  std::unordered_map<uint64_t, size_t> guard_at_;
+  std::vector<Part> parts_;
+  std::vector<int32_t> described_;
+  std::vector<PyObject*> arguments_;  // the caller holds them
+  Kept result_kept_{nullptr};
+  Term result_term_;
+  bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false;
+  const bool is_grad_on_;
+};
+
+// The tracker of the compiled call that runs on this thread, while it is on; else null.
+Tracker* current_tracker();
+void set_current_tracker(Tracker* tracker);
+
+}  // namespace prong::capture

@@ -1,0 +1,17 @@
+"""Random programs, plain and compiled: the same values, errors and effects, call after call."""
+
+import pytest
+import random_programs
+
+
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_plain_and_compiled_agree(first):
+    for seed in range(first, first + 50):
+        text = random_programs.compare(seed, "interpreter")
+        assert text is None, text
+
+
+def test_native_kernels_agree():
+    for seed in range(1000, 1040):
+        text = random_programs.compare(seed, "llvm")
+        assert text is None, text

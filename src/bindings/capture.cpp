@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <structmember.h>
 
+#include "base/flags.h"
 #include "base/log.h"
 #include "bindings/capture_graph.h"
 #include "bindings/convert.h"
@@ -135,7 +136,8 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   const Context context_before = context();
   std::optional<Tracker> tracker;
   std::vector<Term> terms;
-  const bool is_planned = !is_recording() && !f->listener && f->unplanned < kMaxUnplanned && f->plans->size() < kMaxPlans;
+  static const bool skips_plans = env_has("PRONG_SKIP", "plans");
+  const bool is_planned = !skips_plans && !is_recording() && !f->listener && f->unplanned < kMaxUnplanned && f->plans->size() < kMaxPlans;
   const HookScope hook;
   CallScope scope(*target, &observer);
   struct TrackerScope {

@@ -54,7 +54,10 @@ PyObject* method_size(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] { return size_or_stride(self, args, kwargs, impl_of(self)->sizes, true); });
 }
 PyObject* method_stride(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return guarded([&] { return size_or_stride(self, args, kwargs, impl_of(self)->strides, false); });
+  return guarded([&] {
+    impl_of(self)->storage->data();  // work that was put off decides how its result lies
+    return size_or_stride(self, args, kwargs, impl_of(self)->strides, false);
+  });
 }
 PyObject* method_dim(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(impl_of(self)->sizes.size());
@@ -93,6 +96,7 @@ PyObject* method_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs)
       throw_error(ErrorKind::kType,
                   cat("is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",
                       type_name(format)));
+    impl_of(self)->storage->data();  // as in stride()
     return PyBool_FromLong(impl_of(self)->is_contiguous);
   });
 }

@@ -358,10 +358,46 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
     return Next::kGo;
   }
   case FORMAT_VALUE:
-  case BUILD_STRING:
+    return format_value(i);
+  case BUILD_STRING: {
+    PyObject* parts = PyTuple_New(i.arg);
+    PyObject* empty = parts ? PyUnicode_FromString("") : nullptr;
+    bool plain = true;
+    for (int k = 0; empty && k < i.arg; ++k) {
+      PyTuple_SET_ITEM(parts, k, Py_NewRef(top(i.arg - k)));
+      plain = plain && t && t->is_plain(term(i.arg - k), top(i.arg - k));
+    }
+    PyObject* joined = empty ? PyUnicode_Join(empty, parts) : nullptr;
+    Py_XDECREF(parts);
+    Py_XDECREF(empty);
+    if (!joined) return Next::kError;
+    if (t && !plain) t->give_up("a string of values that are not constants");
+    drop(i.arg);
+    push(joined, Term::same());
+    return Next::kGo;
+  }
+  case DICT_MERGE: {
+    PyObject *more = top(), *dict = top(1 + i.arg);
+    // The first keywords of a call; a second dict may repeat some, which the interpreter refuses in words of its own.
+    if (!PyDict_CheckExact(more) || PyDict_GET_SIZE(dict) != 0) return Next::kInterpret;
+    if (t) {
+      const Term from = term(), into = term(1 + i.arg);
+      if (into.is_made() && from.is_made() && t->made(from).kind == Made::Kind::kDict) {
+        for (size_t k = 0; k < t->made(from).items.size(); ++k) {
+          t->made(into).keys.emplace_back(t->made(from).keys[k].get());
+          t->made(into).items.push_back(t->made(from).items[k]);
+          t->made(into).objects.push_back(t->made(from).objects[k]);
+        }
+      } else {
+        t->give_up("keyword arguments from a dict that is not followed");
+      }
+    }
+    if (PyDict_Update(dict, more) < 0) return Next::kError;
+    Py_DECREF(pop());
+    return Next::kGo;
+  }
   case BUILD_SET:
   case SET_ADD:
-  case DICT_MERGE:
   case DICT_UPDATE:
     return Next::kInterpret;
   case GET_LEN: {
@@ -415,6 +451,38 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
   default:
     return Next::kInterpret;
   }
+}
+
+Evaluator::Next Evaluator::format_value(const Instruction& i) {
+  PyObject* spec = i.arg & 4 ? top(1) : nullptr;
+  const int at = spec ? 2 : 1;
+  PyObject* value = top(at);
+  if (Tracker* t = tracker(); t && !(t->is_plain(term(at), value) && (!spec || t->is_plain(term(1), spec))))
+    t->give_up("a string of values that are not constants");
+  PyObject* converted = nullptr;
+  switch (i.arg & 3) {
+  case 1:
+    converted = PyObject_Str(value);
+    break;
+  case 2:
+    converted = PyObject_Repr(value);
+    break;
+  case 3:
+    converted = PyObject_ASCII(value);
+    break;
+  default:
+    converted = Py_NewRef(value);
+  }
+  if (!converted) return Next::kError;
+  if (!PyUnicode_CheckExact(converted) || spec) {
+    PyObject* formatted = PyObject_Format(converted, spec);
+    Py_DECREF(converted);
+    if (!formatted) return Next::kError;
+    converted = formatted;
+  }
+  drop(at);
+  push(converted, Term::same());
+  return Next::kGo;
 }
 
 Evaluator::Next Evaluator::for_iter(const Instruction& i) {

@@ -47,6 +47,7 @@ class Evaluator {
   Next load_global(const Instruction& i);
   Next load_attribute(const Instruction& i, bool is_method);
   Next for_iter(const Instruction& i);
+  Next format_value(const Instruction& i);
   Next unpack(const Instruction& i);
   Next call(const Instruction& i);
   Next call_unpacked(const Instruction& i);

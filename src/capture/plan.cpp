@@ -129,10 +129,8 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
   const size_t by_name = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
   if (count + by_name != num_arguments) return false;
   if (names != kwnames.get() && !(names && kwnames.get() && same_value(names, kwnames.get()))) return false;
-  for (int w = 0; w < static_cast<int>(ContextWord::kCount); ++w)
-    if (static_cast<ContextWord>(w) != ContextWord::kKernels &&
-        context[static_cast<ContextWord>(w)] != prong::context()[static_cast<ContextWord>(w)])
-      return false;
+  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast, ContextWord::kInterceptor})
+    if (context[w] != prong::context()[w]) return false;
   for (const TensorGuard& t : tensors) {
     if (t.source.kind == TensorSource::Kind::kArgument && t.is_exact_type && !door().is_exact_tensor(args[t.source.index]))
       return false;

@@ -41,9 +41,10 @@ bool is_plain(const IValue& v) {
   case IValue::Tag::kInt:
   case IValue::Tag::kFloat:
   case IValue::Tag::kDType:
-  case IValue::Tag::kTensor:
   case IValue::Tag::kString:
     return true;
+  case IValue::Tag::kTensor:  // a complex number in Python is no number slot
+    return !(v.tensor_impl()->is_wrapped_number && is_complex(v.tensor_impl()->dtype));
   case IValue::Tag::kList:
   case IValue::Tag::kTuple:
     for (const IValue& item : v.items())

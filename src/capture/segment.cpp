@@ -83,6 +83,18 @@ void Segment::fill(std::vector<IValue> results) {
                 " of the compiled graph has shape ", r.sizes(), " and dtype ", r.dtype(), ", but ", expected.sizes, " and ",
                 expected.dtype, " were recorded for it");
     Storage& waiting = *live_[v].storage;
+    // A few kernels lay their result out in another way than shape rules tell. A tensor that has no views yet may follow.
+    TensorImpl* owner = live_[v].impl.get();
+    const auto shares = [&](const Live& l) { return l.storage.get() == &waiting; };
+    if (!r.is_contiguous() && r.offset() == 0 && std::count_if(live_.begin(), live_.end(), shares) == 1 &&
+        r.impl()->use_count() == 1 && r.storage()->use_count() == 1 && r.storage()->is_resizable() &&
+        r.storage()->bytes() == waiting.bytes() && owner->storage.get() == &waiting) {
+      owner->strides = r.strides();
+      owner->is_contiguous = false;
+      waiting.take_memory_of(*r.storage());
+      waiting.set_deferred(nullptr);
+      continue;
+    }
     const bool is_own = r.is_contiguous() && r.offset() == 0 && r.impl()->use_count() == 1 && r.storage()->use_count() == 1 &&
                         r.storage()->is_resizable() && r.storage()->bytes() == waiting.bytes();
     if (!is_own) {

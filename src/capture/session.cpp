@@ -1,6 +1,9 @@
 // Compiled calls on a thread. See session.h.
 #include "capture/session.h"
 
+#include "capture/tracker.h"
+#include "tensor/item_read.h"
+
 namespace prong::capture {
 
 namespace {
@@ -17,6 +20,9 @@ Recorder& thread_recorder() {
   // Never freed: a storage may hold a finished segment, which names its recorder, longer than the thread lives.
   thread_local Recorder* recorder = [] {
     Storage::set_reader_check(&check_reader);
+    set_item_read_hook([] {
+      if (Tracker* tracker = is_recording() ? current_tracker() : nullptr) tracker->give_up("the value of a tensor is read");
+    });
     return new Recorder;
   }();
   return *recorder;

@@ -95,7 +95,7 @@ IValue run_recorded(const OpDef& op, std::span<const IValue> args) {
   if (written >= 0 && args[static_cast<size_t>(written)].is_tensor())
     check_inplace(args[static_cast<size_t>(written)].to_tensor());
   Ref<OpNode> node = OpNode::make(op, args);
-  IValue result = op.kernel()(op, args);
+  IValue result = run_kernel(op, args);
   if (written >= 0) {
     const Tensor target = args[static_cast<size_t>(written)].to_tensor();
     node->add_result(target);

@@ -1,6 +1,8 @@
 // Making tensors and views of them, shape arithmetic, PyTorch's result type. Called by every op.
 #include "tensor/tensor.h"
 
+#include "tensor/item_read.h"
+
 #include <algorithm>
 
 namespace prong {
@@ -142,7 +144,17 @@ Tensor Tensor::clone() const {
   return result;
 }
 
+namespace {
+std::atomic<void (*)()> item_read_hook{nullptr};
+void note_item_read() {
+  if (auto hook = item_read_hook.load(std::memory_order_relaxed)) hook();
+}
+}  // namespace
+
+void set_item_read_hook(void (*hook)()) { item_read_hook.store(hook); }
+
 double Tensor::item_double() const {
+  note_item_read();
   PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
               " elements cannot be converted to Scalar");
   if (is_complex(dtype())) {
@@ -157,6 +169,7 @@ double Tensor::item_double() const {
 }
 
 int64_t Tensor::item_int() const {
+  note_item_read();
   PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
               " elements cannot be converted to Scalar");
   if (is_complex(dtype())) return static_cast<int64_t>(item_double());
@@ -166,6 +179,7 @@ int64_t Tensor::item_int() const {
 }
 
 Complex128 Tensor::item_complex() const {
+  note_item_read();
   PRONG_CHECK(numel() == 1, kRuntime, "a Tensor with ", numel(),
               " elements cannot be converted to Scalar");
   if (!is_complex(dtype())) return item_double();

@@ -75,7 +75,9 @@ def main():
     for name, s in times.items():
         print(f"  prong {name}: {unit(s)}")
     print(f"  over the op: {unit(times['compiled'] - times['eager'])}")
-    print(f"  replayed: {compiled._counters()['replays'] > 0}, {compiled_layers._compiled_call._counters()}")
+    print(
+        f"  replayed: {compiled._counters()['replays'] > 0}, {compiled_layers._compiled_call._counters()}"
+    )
     plain, first = first_call(prong)
     print(f"  first call: {unit(first)}, plain {unit(plain)}")
     done = subprocess.run([sys.executable, "-c", PEER, sys.path[0]], capture_output=True, text=True)

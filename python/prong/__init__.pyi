@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from prong._core import Device as Device, Number as Number, _device as _device, _dtype as _dtype, _layout as _layout
+from prong._compile import compile as compile
 from prong._core import OutOfMemoryError as OutOfMemoryError, Size as Size, Tensor as Tensor, device as device, dtype as dtype, get_default_dtype as get_default_dtype, get_num_threads as get_num_threads, layout as layout, memory_format as memory_format, set_default_dtype as set_default_dtype
 from prong._creation import as_tensor as as_tensor, asarray as asarray, from_dlpack as from_dlpack, from_numpy as from_numpy, frombuffer as frombuffer, tensor as tensor
 from prong._limits import finfo as finfo, iinfo as iinfo
@@ -16,7 +17,7 @@ from prong._storage import UntypedStorage as UntypedStorage
 from prong._typed_tensors import BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor, ByteTensor as ByteTensor, CharTensor as CharTensor, DoubleTensor as DoubleTensor, FloatTensor as FloatTensor, HalfTensor as HalfTensor, IntTensor as IntTensor, LongTensor as LongTensor, ShortTensor as ShortTensor
 from prong.autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from prong.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
-from prong import amp as amp, autograd as autograd, backends as backends, cpu as cpu, cuda as cuda, fft as fft, futures as futures, jit as jit, linalg as linalg, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, types as types, utils as utils, version as version
+from prong import _dynamo as _dynamo, amp as amp, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, fft as fft, futures as futures, fx as fx, jit as jit, linalg as linalg, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, types as types, utils as utils, version as version
 
 pi: builtins.float
 e: builtins.float

@@ -68,11 +68,11 @@ class Writer:
             (
                 f"{self.number()} {r.choice(('<', '==', '>='))} {self.number()}",
                 f"{r.choice(self.tensors)}.sum() > {self.number()}",
-                f"'a' in opts",
+                "'a' in opts",
                 f"{r.choice(self.tensors)}.shape[-1:] == (3,)",
-                f"flag",
+                "flag",
                 f"not {r.choice(self.lists)}",
-                f"G['g'] > 2",
+                "G['g'] > 2",
                 f"{r.choice(self.tensors)} is x",
             )
         )
@@ -91,10 +91,27 @@ class Writer:
     def statement(self):
         self.budget -= 1
         simple = (
-            self.assign_tensor, self.assign_tensor, self.assign_tensor, self.assign_number, self.assign_list, self.append,
-            self.in_place, self.store, self.unpack, self.log,
+            self.assign_tensor,
+            self.assign_tensor,
+            self.assign_tensor,
+            self.assign_number,
+            self.assign_list,
+            self.append,
+            self.in_place,
+            self.store,
+            self.unpack,
+            self.log,
         )
-        deep = (self.if_, self.for_, self.try_, self.closure, self.comprehension, self.generator, self.while_, self.with_)
+        deep = (
+            self.if_,
+            self.for_,
+            self.try_,
+            self.closure,
+            self.comprehension,
+            self.generator,
+            self.while_,
+            self.with_,
+        )
         pool = simple + deep if self.budget > 0 and self.depth < 5 else simple
         self.r.choice(pool)()
 
@@ -111,27 +128,41 @@ class Writer:
 
     def assign_list(self):
         name = self.fresh("l")
-        values = [self.r.choice((self.number(), self.tensor())) for _ in range(self.r.randint(0, 3))]
+        values = [
+            self.r.choice((self.number(), self.tensor())) for _ in range(self.r.randint(0, 3))
+        ]
         self.emit(f"{name} = [{', '.join(values)}]")
         self.lists.append(name)
 
     def append(self):
-        self.emit(f"{self.r.choice(self.lists)}.append({self.r.choice((self.number(), self.tensor()))})")
+        self.emit(
+            f"{self.r.choice(self.lists)}.append({self.r.choice((self.number(), self.tensor()))})"
+        )
 
     def in_place(self):
         t = self.r.choice(self.tensors)
         self.emit(
             self.r.choice(
-                (f"{t} += {self.number()}", f"{t}.mul_({self.number()})", f"{t}.add_({self.r.choice(self.tensors)})", f"{t}[0] = {self.number()}",
-                 f"{t}.zero_()")
+                (
+                    f"{t} += {self.number()}",
+                    f"{t}.mul_({self.number()})",
+                    f"{t}.add_({self.r.choice(self.tensors)})",
+                    f"{t}[0] = {self.number()}",
+                    f"{t}.zero_()",
+                )
             )
         )
 
     def store(self):
         self.emit(
             self.r.choice(
-                (f"G['g'] = {self.number()}", f"o.scale = {self.number()}", f"opts[{self.r.randint(0, 2)!r}] = {self.tensor()}",
-                 f"o.seen = {self.tensor()}", "o.count += 1")
+                (
+                    f"G['g'] = {self.number()}",
+                    f"o.scale = {self.number()}",
+                    f"opts[{self.r.randint(0, 2)!r}] = {self.tensor()}",
+                    f"o.seen = {self.tensor()}",
+                    "o.count += 1",
+                )
             )
         )
 
@@ -142,8 +173,16 @@ class Writer:
         self.numbers.append(b)
 
     def log(self):
-        self.emit(self.r.choice((f"log.append({self.number()})", f"log.append({self.r.choice(self.tensors)}.tolist())", f'log.append(f"{{{self.number()}}}")',
-                                 f"print({self.number()}, file=out)")))
+        self.emit(
+            self.r.choice(
+                (
+                    f"log.append({self.number()})",
+                    f"log.append({self.r.choice(self.tensors)}.tolist())",
+                    f'log.append(f"{{{self.number()}}}")',
+                    f"print({self.number()}, file=out)",
+                )
+            )
+        )
 
     def if_(self):
         self.emit(f"if {self.condition()}:")
@@ -154,7 +193,15 @@ class Writer:
 
     def for_(self):
         i = self.fresh("i")
-        source = self.r.choice((f"range({self.r.randint(0, 4)})", f"list({self.r.choice(self.lists)})[:3]", "(1, 2.5)", "opts", "x[:2]"))
+        source = self.r.choice(
+            (
+                f"range({self.r.randint(0, 4)})",
+                f"list({self.r.choice(self.lists)})[:3]",
+                "(1, 2.5)",
+                "opts",
+                "x[:2]",
+            )
+        )
         self.emit(f"for {i} in {source}:")
 
         def body():
@@ -183,10 +230,23 @@ class Writer:
         def body():
             self.statements()
             if self.r.random() < 0.4:
-                self.emit(self.r.choice(("raise KeyError('k')", "1 / 0", "[][1]", "x + torch.ones(7)", "missing", "x.nothing")))
+                self.emit(
+                    self.r.choice(
+                        (
+                            "raise KeyError('k')",
+                            "1 / 0",
+                            "[][1]",
+                            "x + torch.ones(7)",
+                            "missing",
+                            "x.nothing",
+                        )
+                    )
+                )
 
         self.block(body)
-        self.emit(f"except {self.r.choice(('Exception', 'ZeroDivisionError', '(KeyError, IndexError)', 'RuntimeError'))} as error:")
+        self.emit(
+            f"except {self.r.choice(('Exception', 'ZeroDivisionError', '(KeyError, IndexError)', 'RuntimeError'))} as error:"
+        )
         self.block(lambda: self.emit("log.append(type(error).__name__)"))
         if self.r.random() < 0.4:
             self.emit("finally:")
@@ -211,7 +271,9 @@ class Writer:
 
     def comprehension(self):
         name = self.fresh("l")
-        self.emit(f"{name} = [{self.r.choice(self.tensors)} * q for q in range({self.r.randint(0, 3)})]")
+        self.emit(
+            f"{name} = [{self.r.choice(self.tensors)} * q for q in range({self.r.randint(0, 3)})]"
+        )
         self.lists.append(name)
 
     def generator(self):
@@ -221,10 +283,25 @@ class Writer:
 
     def write(self):
         self.statements(2, 6)
-        result = ", ".join([*self.r.sample(self.tensors, min(3, len(self.tensors))), self.r.choice(self.numbers), self.r.choice(self.lists)])
-        self.emit(self.r.choice((f"return {result}", f"return {{'r': [{result}]}}", f"return {self.tensors[-1]}")))
+        result = ", ".join(
+            [
+                *self.r.sample(self.tensors, min(3, len(self.tensors))),
+                self.r.choice(self.numbers),
+                self.r.choice(self.lists),
+            ]
+        )
+        self.emit(
+            self.r.choice(
+                (f"return {result}", f"return {{'r': [{result}]}}", f"return {self.tensors[-1]}")
+            )
+        )
         body = "\n".join(self.lines)
-        return PRELUDE + "    def f(x, y, n, k, items, opts, flag, log, out):\n" + "\n".join("    " + line for line in body.split("\n")) + "\n    return f\n"
+        return (
+            PRELUDE
+            + "    def f(x, y, n, k, items, opts, flag, log, out):\n"
+            + "\n".join("    " + line for line in body.split("\n"))
+            + "\n    return f\n"
+        )
 
 
 PRELUDE = """
@@ -247,7 +324,14 @@ def shown(value):
     import prong as torch
 
     if isinstance(value, torch.Tensor):
-        return ("tensor", str(value.dtype), tuple(value.shape), value.stride(), repr(value.tolist()), value.requires_grad)
+        return (
+            "tensor",
+            str(value.dtype),
+            tuple(value.shape),
+            value.stride(),
+            repr(value.tolist()),
+            value.requires_grad,
+        )
     if isinstance(value, (list, tuple)):
         return (type(value).__name__, *map(shown, value))
     if isinstance(value, dict):
@@ -265,7 +349,15 @@ def arguments(torch, seed):
     if r.random() < 0.2 and x.dim() == 2:
         x = torch.randn(shape[::-1]).T
     items = [1, torch.ones(2)]
-    return [x, y, r.randint(-1, 4), round(r.uniform(-1, 3), 1), items, {"a": 1} if r.random() < 0.7 else {}, r.random() < 0.5]
+    return [
+        x,
+        y,
+        r.randint(-1, 4),
+        round(r.uniform(-1, 3), 1),
+        items,
+        {"a": 1} if r.random() < 0.7 else {},
+        r.random() < 0.5,
+    ]
 
 
 def outcome(f, scope, given):
@@ -278,7 +370,14 @@ def outcome(f, scope, given):
     except Exception as error:
         result = ("raised", type(error).__name__, str(error))
     o = scope["o"]
-    return result, shown(log), out.getvalue(), shown(given), shown(scope["G"]), shown([o.scale, o.count, o.seen])
+    return (
+        result,
+        shown(log),
+        out.getvalue(),
+        shown(given),
+        shown(scope["G"]),
+        shown([o.scale, o.count, o.seen]),
+    )
 
 
 def compare(seed, backend="llvm"):
@@ -302,7 +401,9 @@ def compare(seed, backend="llvm"):
         sides.append(outcomes)
     for step, (plain, compiled) in enumerate(zip(*sides)):
         if plain != compiled:
-            return f"program {seed}, call {step + 1}:\n{source}\nplain    {plain}\ncompiled {compiled}"
+            return (
+                f"program {seed}, call {step + 1}:\n{source}\nplain    {plain}\ncompiled {compiled}"
+            )
     return None
 
 

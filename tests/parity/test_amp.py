@@ -132,7 +132,6 @@ def test_threads_and_tasks():
     assert seen == [prong.float32, prong.bfloat16]
 
 
-@pytest.mark.skipif(not hasattr(prong.Tensor, "backward"), reason="needs the tape")
 def test_a_training_step():
     losses = []
     for m in BOTH:
@@ -226,7 +225,6 @@ def test_scalers_for_devices_that_are_not_here():
         assert seen and not scaler.is_enabled()
 
 
-@pytest.mark.skipif(not hasattr(prong.Tensor, "backward"), reason="needs the tape")
 def test_custom_functions():
     assert list(custom(prong)) == list(custom(torch))
 

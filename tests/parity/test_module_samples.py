@@ -141,7 +141,7 @@ def run(info, sample, training, dtype):
         return
     mine_grads = gradients(ours, mine, got)
     want_grads = gradients(theirs, (inputs.args, inputs.kwargs), want)
-    assert set(mine_grads) == set(want_grads)
+    assert set(want_grads) <= set(mine_grads)  # what PyTorch computed is given to prong as a leaf
     for name, b in want_grads.items():
         a = mine_grads[name]
         assert (a is None) == (b is None), f"gradient of {name}"
@@ -162,12 +162,19 @@ TABLE: dict = defaultdict(lambda: [0, 0])
 REASONS: dict = {}
 
 
-DTYPES = [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
+# Transformers and the like have hundreds of samples: the quick run takes some of them.
+MOST = 24
+SLOW = [pytest.mark.slow, pytest.mark.timeout(900)]
+RUNS = [
+    pytest.param(torch.float32, MOST, id="some of float32"),
+    pytest.param(torch.float32, None, id="float32", marks=SLOW),
+    pytest.param(torch.float64, None, id="float64", marks=SLOW),
+]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("dtype", "most"), RUNS)
 @pytest.mark.parametrize("name", INFOS)
-def test_samples(name, dtype):
+def test_samples(name, dtype, most):
     info = INFOS[name]
     if info.module_cls.__name__ in ABSENT:
         pytest.skip(ABSENT[info.module_cls.__name__])
@@ -178,7 +185,8 @@ def test_samples(name, dtype):
         pytest.skip("PyTorch has no samples of that dtype")
     failed = []
     for training in (True, False):
-        for sample in samples(info, dtype, training):
+        chosen = samples(info, dtype, training)
+        for sample in chosen[:: 1 if most is None else max(1, len(chosen) // most)]:
             TABLE[name][1] += 1
             try:
                 run(info, sample, training, dtype)

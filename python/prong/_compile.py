@@ -1,4 +1,4 @@
-"""prong.compile: makes a callable whose tensor work is captured and compiled. Called by prong, _dynamo and torchdynamo."""
+"""prong.compile: makes a callable whose tensor work is captured and compiled."""
 
 import functools
 import importlib
@@ -33,8 +33,8 @@ def compile(
 
     `model` is a function, a method, a class's instance with __call__, or a Module; without it, compile() gives a
     decorator. `backend` is a name ("llvm", "interpreter", "eager", or one found through the entry point group
-    "prong.backends") or a callable (graph_module, example_inputs) -> callable. `fullgraph=True` raises where tensor work
-    would have to be cut in two. mode="check" runs eager beside compiled and raises at the first difference.
+    "prong.backends") or a callable (graph_module, example_inputs) -> callable. `fullgraph=True` raises where
+    tensor work would have to be cut in two. mode="check" runs eager beside compiled and raises at the first difference.
     `dynamic` and `options` are taken for PyTorch's sake: sizes are symbolic anyway.
     """
     if model is None:

@@ -245,7 +245,11 @@ class Writer:
 
         self.block(body)
         self.emit(
-            f"except {self.r.choice(('Exception', 'ZeroDivisionError', '(KeyError, IndexError)', 'RuntimeError'))} as error:"
+            "except "
+            + self.r.choice(
+                ("Exception", "ZeroDivisionError", "(KeyError, IndexError)", "RuntimeError")
+            )
+            + " as error:"
         )
         self.block(lambda: self.emit("log.append(type(error).__name__)"))
         if self.r.random() < 0.4:

@@ -73,7 +73,7 @@ def test_second_calls_are_replayed(backend):
         h = (x * scale + y).relu()
         return h, {"sum": h.sum()}, [scale]
 
-    for n in (1, 2):
+    for _ in (1, 2):
         x, y = torch.randn(3, 4), torch.randn(3, 4)
         h, sums, scales = f(x, y)
         want = (x * 2.0 + y).relu()
@@ -278,7 +278,7 @@ def test_reference_counts_are_those_of_plain_python():
     def f(x, thing, items):
         items.append(thing)
         y = x + 1
-        for each in items:
+        for _each in items:
             y = y * 2
         return y, thing
 

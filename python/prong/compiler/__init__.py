@@ -40,7 +40,7 @@ def assume_constant_result(fn):
 
 
 class set_stance:
-    """Accepted as a function and as a context; only "default" and "force_eager" differ, and both give the same results."""
+    """Accepted as a function and as a context; every stance gives the same results, so it changes nothing."""
 
     def __init__(self, stance="default", **settings):
         self.stance = stance

@@ -10,8 +10,8 @@ __all__ = ["disable", "explain", "list_backends", "optimize", "reset", "run"]
 def optimize(target=None, *, nopython=False, dynamic=None):
     """optimize(function) compiles it; optimize("name") and optimize(back end) give a decorator.
 
-    A callable that takes (graph_module, example_inputs) and is used as `@optimize(compiler)` cannot be told from a function
-    to compile by its look; the parameters' names decide.
+    A callable that takes (graph_module, example_inputs) and is used as `@optimize(compiler)` cannot be told from
+    a function to compile by its look; the parameters' names decide.
     """
     if target is None or isinstance(target, str):
         return lambda fn: _compile.compile(fn, backend=target, fullgraph=nopython, dynamic=dynamic)

@@ -4,169 +4,10 @@
 
 #include "graph/builder.h"
 #include "graph/printer.h"
+#include "graph/text_line.h"
 
 namespace prong {
 namespace {
-
-constexpr double kInfinity = __builtin_inf();
-
-// One line of text: position, errors with a caret, and the small tokens.
-class Line {
- public:
-  Line(std::string_view text, int number, std::string_view file)
-      : text_(text), number_(number), file_(file) {
-    skip();
-  }
-
-  size_t indent() const { return text_.find_first_not_of(' '); }
-  int number() const { return number_; }
-  bool is_at_end() const { return at_ >= text_.size() || text_[at_] == '#'; }
-  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
-  std::string_view rest() const { return text_.substr(std::min(at_, text_.size())); }
-  void skip() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-  }
-  bool accept(std::string_view token) {
-    if (rest().substr(0, token.size()) != token) return false;
-    at_ += token.size();
-    skip();
-    return true;
-  }
-  bool accept_word(std::string_view token) {
-    const std::string_view r = rest();
-    if (r.substr(0, token.size()) != token || (r.size() > token.size() && is_word(r[token.size()])))
-      return false;
-    return accept(token);
-  }
-  void expect(std::string_view token) {
-    if (!accept(token)) fail(cat("expected '", token, "'"));
-  }
-  static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-  std::string word(bool dots = false) {
-    const size_t start = at_;
-    while (at_ < text_.size() && (is_word(text_[at_]) || (dots && text_[at_] == '.'))) ++at_;
-    if (at_ == start) fail("expected a name");
-    std::string w(text_.substr(start, at_ - start));
-    skip();
-    return w;
-  }
-  // Up to `end`, which is not consumed.
-  std::string until(char end) {
-    const size_t stop = text_.find(end, at_);
-    if (stop == std::string_view::npos) fail(cat("expected '", end, "'"));
-    std::string w(text_.substr(at_, stop - at_));
-    at_ = stop;
-    return w;
-  }
-  [[noreturn]] void fail(std::string_view what) const {
-    throw_error(ErrorKind::kValue, cat(file_, ":", number_, ":", at_ + 1, ": ", what, "\n  ", text_,
-                                       "\n  ", std::string(at_, ' '), "^"));
-  }
-
-  int64_t integer() {
-    int64_t i = 0;
-    const auto [p, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), i);
-    if (error != std::errc()) fail("expected a whole number");
-    at_ = static_cast<size_t>(p - text_.data());
-    skip();
-    return i;
-  }
-  IValue number();
-  std::string string();
-
- private:
-  std::string_view text_;
-  int number_;
-  std::string_view file_;
-  size_t at_ = 0;
-};
-
-IValue Line::number() {
-  const size_t start = at_;
-  const size_t sign = peek() == '-' ? 1 : 0;
-  size_t end = start + sign;
-  bool is_float = false;
-  while (end < text_.size() &&
-         (std::isdigit(static_cast<unsigned char>(text_[end])) || text_[end] == '.' ||
-          text_[end] == 'e' ||
-          ((text_[end] == '-' || text_[end] == '+') && text_[end - 1] == 'e'))) {
-    is_float |= !std::isdigit(static_cast<unsigned char>(text_[end]));
-    ++end;
-  }
-  if (!is_float) return IValue(integer());
-  double d = 0;
-  const auto [p, error] = std::from_chars(text_.data() + start, text_.data() + end, d);
-  if (error != std::errc() || p != text_.data() + end) fail("expected a number");
-  at_ = end;
-  skip();
-  return IValue(d);
-}
-
-std::string Line::string() {
-  std::string out;
-  ++at_;
-  while (true) {
-    if (at_ >= text_.size()) fail("unfinished string");
-    char c = text_[at_++];
-    if (c == '"') break;
-    if (c == '\\') {
-      if (at_ >= text_.size()) fail("unfinished string");
-      c = text_[at_++];
-      if (c == 'n') c = '\n';
-      if (c == 'x') {
-        int code = 0;
-        if (std::from_chars(text_.data() + at_, text_.data() + std::min(at_ + 2, text_.size()),
-                            code, 16)
-                .ec != std::errc())
-          fail("expected two hexadecimal digits");
-        at_ += 2;
-        c = static_cast<char>(code);
-      }
-    }
-    out += c;
-  }
-  skip();
-  return out;
-}
-
-// A literal, if one stands here.
-bool literal(Line& l, IValue& v) {
-  const char c = l.peek();
-  if (c == '"') {
-    v = IValue(l.string());
-  } else if (c == '[' || c == '(') {
-    const std::string_view close = c == '[' ? "]" : ")";
-    l.accept(std::string_view(&c, 1));
-    std::vector<IValue> items;
-    while (!l.accept(close)) {
-      if (!literal(l, items.emplace_back())) l.fail("expected a literal");
-      if (!l.accept(",") && l.peek() != close[0]) l.fail(cat("expected ',' or '", close, "'"));
-    }
-    v = c == '[' ? IValue::list(std::move(items)) : IValue::tuple(std::move(items));
-  } else if (l.accept_word("None")) {
-    v = IValue();
-  } else if (l.accept_word("True")) {
-    v = IValue(true);
-  } else if (l.accept_word("False")) {
-    v = IValue(false);
-  } else if (l.accept_word("inf")) {
-    v = IValue(kInfinity);
-  } else if (l.accept_word("-inf")) {
-    v = IValue(-kInfinity);
-  } else if (l.accept_word("nan")) {
-    v = IValue(__builtin_nan(""));
-  } else if (c == '-' || (c >= '0' && c <= '9')) {
-    v = l.number();
-  } else {
-    for (int d = 0; d < kNumDTypes; ++d)
-      if (l.accept_word(name_of(static_cast<DType>(d)))) {
-        v = IValue(static_cast<DType>(d));
-        return true;
-      }
-    return false;
-  }
-  return true;
-}
 
 class Parser {
  public:
@@ -175,7 +16,7 @@ class Parser {
     int number = 0;
     while (!text.empty()) {
       const size_t end = std::min(text.find('\n'), text.size());
-      Line line(text.substr(0, end), ++number, file);
+      TextLine line(text.substr(0, end), ++number, file);
       if (!line.is_at_end()) lines_.push_back(line);
       text.remove_prefix(std::min(end + 1, text.size()));
     }
@@ -189,7 +30,7 @@ class Parser {
   }
 
   std::vector<Ref<Function>> parse() {
-    for (Line l : lines_) {  // first all signatures, so that functions may call each other
+    for (TextLine l : lines_) {  // first all signatures, so that functions may call each other
       const bool has_body = l.accept_word("def");
       if (!has_body && !l.accept_word("declare")) continue;
       functions_.push_back(signature(l));
@@ -197,7 +38,7 @@ class Parser {
     }
     size_t n = 0;
     while (next_ < lines_.size()) {
-      Line& l = lines_[next_++];
+      TextLine& l = lines_[next_++];
       const bool has_body = l.accept_word("def");
       if (!has_body && !l.accept_word("declare")) l.fail("expected 'def' or 'declare'");
       const size_t indent = l.indent();
@@ -209,7 +50,7 @@ class Parser {
 
  private:
   // ── signatures and types ──
-  Ref<Function> signature(Line& l) {
+  Ref<Function> signature(TextLine& l) {
     Schema schema;
     schema.name = l.word(true);
     l.expect("(");
@@ -228,7 +69,7 @@ class Parser {
         a.has_default = true;
         if (l.peek() == '$')
           a.default_value = pooled(l);
-        else if (!literal(l, a.default_value))
+        else if (!l.literal(a.default_value))
           l.fail("expected a literal");
       }
       if (!l.accept(",") && l.peek() != ')') l.fail("expected ',' or ')'");
@@ -240,7 +81,7 @@ class Parser {
     return make_ref<Function>(std::move(name), std::move(schema));
   }
 
-  TypePtr type(Line& l) {
+  TypePtr type(TextLine& l) {
     if (l.accept("(")) l.fail("expected a type");
     if (l.rest().substr(0, 9) == "function ") l.fail("a function is no value");
     const std::string name = l.word(true);
@@ -286,7 +127,7 @@ class Parser {
       if (next_ >= lines_.size() || lines_[next_].indent() <= indent)
         (next_ ? lines_[next_ - 1] : lines_[0])
             .fail(cat("expected a block that ends in '", last, "'"));
-      Line& l = lines_[next_++];
+      TextLine& l = lines_[next_++];
       if (l.accept_word(last)) {
         std::vector<Value*> results;
         while (!l.is_at_end()) {
@@ -306,9 +147,9 @@ class Parser {
     TypePtr type;
   };
 
-  void statement(Line& l, GraphBuilder& b) {
+  void statement(TextLine& l, GraphBuilder& b) {
     std::vector<Typed> outputs;
-    Line ahead = l;  // "name:" starts a list of outputs; otherwise the node has none
+    TextLine ahead = l;  // "name:" starts a list of outputs; otherwise the node has none
     ahead.word(true);
     if (ahead.accept(":")) {
       outputs = typed_names(l);
@@ -342,7 +183,7 @@ class Parser {
     if (first) inner(first, l.indent());
     if (n->is(NodeKind::kIf)) {
       if (next_ >= lines_.size()) l.fail("expected 'else:' after this block");
-      Line& e = lines_[next_++];
+      TextLine& e = lines_[next_++];
       if (!e.accept_word("else")) e.fail("expected 'else:'");
       e.expect(":");
       inner(n->add_block(), e.indent());
@@ -372,7 +213,7 @@ class Parser {
     return nullptr;
   }
 
-  std::vector<Typed> typed_names(Line& l) {
+  std::vector<Typed> typed_names(TextLine& l) {
     std::vector<Typed> out;
     do {
       Typed t;
@@ -384,7 +225,7 @@ class Parser {
     return out;
   }
 
-  Node* structural(Line& l, GraphBuilder& b, NodeKind kind) {
+  Node* structural(TextLine& l, GraphBuilder& b, NodeKind kind) {
     Node* n = b.create(kind, {});
     if (l.accept("[")) {
       brackets(l, *n);
@@ -395,7 +236,7 @@ class Parser {
       IValue v;
       if (l.peek() == '$')
         v = pooled(l);
-      else if (!literal(l, v))
+      else if (!l.literal(v))
         l.fail("expected a literal");
       n->set_constant(std::move(v));
       l.expect(")");
@@ -408,7 +249,7 @@ class Parser {
     return n;
   }
 
-  void brackets(Line& l, Node& n) {
+  void brackets(TextLine& l, Node& n) {
     switch (n.kind()) {
     case NodeKind::kCall:
       n.set_function(function(l));
@@ -446,7 +287,7 @@ class Parser {
     }
   }
 
-  Ref<Function> function(Line& l) {
+  Ref<Function> function(TextLine& l) {
     const std::string name = l.until(']');
     for (const auto& f : functions_)
       if (f->name() == name) return f;
@@ -455,7 +296,7 @@ class Parser {
     l.fail(cat("unknown function '", name, "'"));
   }
 
-  Node* schema_node(Line& l, GraphBuilder& b, NodeKind kind, const std::string& name) {
+  Node* schema_node(TextLine& l, GraphBuilder& b, NodeKind kind, const std::string& name) {
     const OpDef* op = kind == NodeKind::kOp ? registry().find(name) : nullptr;
     const HostOp* host = kind == NodeKind::kHost ? host_registry().find(name) : nullptr;
     if (!op && !host) l.fail(cat("unknown op '", name, "'"));
@@ -464,9 +305,9 @@ class Parser {
     size_t position = 0;
     l.expect("(");
     while (!l.accept(")")) {
-      Line ahead = l;
+      TextLine ahead = l;
       size_t index = position++;
-      if (Line::is_word(l.peek()) && (ahead.word(), ahead.accept("="))) {
+      if (TextLine::is_word(l.peek()) && (ahead.word(), ahead.accept("="))) {
         const int named = schema.find(l.word());
         if (named < 0) l.fail(cat(name, " has no such argument"));
         index = static_cast<size_t>(named);
@@ -488,22 +329,22 @@ class Parser {
   }
 
   // An operand of a node that stands already: its constants go before it.
-  Value* before(Line& l, Node& n) {
+  Value* before(TextLine& l, Node& n) {
     GraphBuilder b = GraphBuilder::before(&n);
     return operand(l, b);
   }
 
-  Value* operand(Line& l, GraphBuilder& b) {
+  Value* operand(TextLine& l, GraphBuilder& b) {
     IValue v;
-    if (literal(l, v)) return b.constant(std::move(v));
-    const Line at = l;
+    if (l.literal(v)) return b.constant(std::move(v));
+    const TextLine at = l;
     const std::string name = l.word();
     const auto it = names_.find(name);
     if (it == names_.end()) at.fail(cat("unknown value '", name, "'"));
     return it->second;
   }
 
-  IValue pooled(Line& l) {
+  IValue pooled(TextLine& l) {
     l.expect("$");
     const auto i = static_cast<size_t>(l.integer());
     if (i >= scope_.pool.size()) l.fail(cat("the pool has ", scope_.pool.size(), " constants"));
@@ -511,7 +352,7 @@ class Parser {
   }
 
   // Reads the source range in the comment, if any.
-  void end_of_line(Line& l, GraphBuilder& b) {
+  void end_of_line(TextLine& l, GraphBuilder& b) {
     if (!l.is_at_end()) l.fail("unexpected text");
     b.set_range({});
     if (!l.accept("#")) return;
@@ -536,7 +377,7 @@ class Parser {
 
   const ParseScope& scope_;
   std::string_view file_;
-  std::vector<Line> lines_;
+  std::vector<TextLine> lines_;
   size_t next_ = 0;
   std::vector<Ref<Function>> functions_;
   std::unordered_map<std::string, Value*> names_;
@@ -554,9 +395,9 @@ TypePtr parse_type(std::string_view text, const ParseScope& scope) {
 }
 
 IValue parse_literal(std::string_view text) {
-  Line l(text, 1, "<literal>");
+  TextLine l(text, 1, "<literal>");
   IValue v;
-  if (!literal(l, v)) l.fail("expected a literal");
+  if (!l.literal(v)) l.fail("expected a literal");
   if (!l.is_at_end()) l.fail("unexpected text");
   return v;
 }

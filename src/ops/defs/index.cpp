@@ -339,8 +339,8 @@ void register_embedding_backward(Registry& r) {
       })
       .grad("grad", "indices",
             [](Gradient& g) {
-              PRONG_CHECK(!g.flag("scale_grad_by_freq"), kRuntime,
-                          "double backward is not supported with scale_grad_by_freq");
+              PRONG_CHECK(!g.flag("scale_grad_by_freq"), kNotImplemented,
+                          "embedding: double backward is not supported with scale_grad_by_freq");
               const Expr dy = op<"embedding">(g.out(), g["indices"]);
               const int64_t padding = g.integer("padding_idx");
               if (padding < 0) return dy;

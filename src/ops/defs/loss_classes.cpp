@@ -45,8 +45,9 @@ int64_t class_dim(int64_t rank) { return rank == 1 ? 0 : 1; }
 // ── gradients ──
 
 Expr scale_like(Gradient& g, const Expr& x, const IValue& weight, const char* reduction) {
-  const Expr scale = op<"class_scale">(g["target"], weight, x.sizes()[static_cast<size_t>(class_dim(x.rank()))],
-                                       g.integer("ignore_index"), reduction);
+  const Expr scale =
+      op<"class_scale">(g["target"], weight, x.sizes()[static_cast<size_t>(class_dim(x.rank()))],
+                        g.integer("ignore_index"), reduction);
   return op<"to">(scale, x.dtype());
 }
 
@@ -65,6 +66,11 @@ Expr class_weight_slope(Gradient& g, const Expr& losses) {
   const Expr zeros = g.zeros(TensorMeta{g.sizes("weight"), each.dtype()});
   return op<"index_add">(zeros, int64_t{0}, op<"reshape">(classes, Dims{-1}),
                          op<"reshape">(each, Dims{-1}));
+}
+
+Expr no_second_slope(Gradient&) {
+  throw_error(ErrorKind::kNotImplemented,
+              "class weights have no second derivative in nll_loss and cross_entropy");
 }
 
 void register_nll(Registry& r) {
@@ -118,6 +124,7 @@ void register_nll(Registry& r) {
               return op<"nll_loss">(g.out(), g["target"], g.value("weight"),
                                     g.integer("ignore_index"), g.value("reduction"));
             })
+      .grad("weight", "", [](Gradient& g) { return no_second_slope(g); })
       .cost(loss_cost)
       .no_vmap(kVmapLater)
       .samples({{"t(), [3, 5], index(3, high=5)"},
@@ -202,6 +209,7 @@ void register_entropy_rows(Registry& r) {
               return op<"softmax_backward">(g.out() * op<"unsqueeze">(scale, int64_t{-1}),
                                             op<"softmax">(x, int64_t{-1}), int64_t{-1});
             })
+      .grad("weight", "", [](Gradient& g) { return no_second_slope(g); })
       .cost(loss_cost)
       .no_vmap(kVmapLater)
       .samples({{"t(), t(3, 5), index(3, high=5)"},

@@ -18,7 +18,8 @@ thread_local bool has_suspended = false;
 }  // namespace
 
 Task::Task() : Waiter(true), context_(context()) {
-  context_[ContextWord::kKernels] = 0;  // who captures a function sees its own line of execution only
+  // Who captures a function sees its own line of execution only.
+  context_[ContextWord::kKernels] = 0;
   if (profile::is_on()) profile_id_ = profile::new_task_id();
 }
 

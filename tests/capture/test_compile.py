@@ -342,3 +342,21 @@ def test_the_checking_mode_tells_the_first_difference():
     g = torch.compile(lambda x: (x * 2).relu(), backend=wrong, mode="check")
     with pytest.raises(RuntimeError, match=r"relu_1 .*test_compile.py"):
         g(x)
+
+
+def test_running_statistics_are_folded_at_each_call():
+    def make():
+        torch.manual_seed(0)
+        return torch.nn.BatchNorm1d(3)
+
+    def f(module, x):
+        module(x)
+        return module(x) + module.running_mean
+
+    plain, captured = make(), make()
+    g = torch.compile(f)
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(4, 3)
+            assert g(captured, x).tolist() == f(plain, x).tolist()
+            assert captured.running_mean.tolist() == plain.running_mean.tolist()

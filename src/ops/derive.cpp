@@ -72,6 +72,7 @@ void Registry::derive() {
     if (base.is_random()) op.random();
     op.gradient_ = base.gradient_;
     op.composite_ = base.composite_;
+    op.takes_complex_ |= base.takes_complex_;
     op.inplace_of_ = &base;
     if (!base.is_differentiable())  // still nothing of the old value is left: it gets zeros
       op.grad(arguments[0].name, "",

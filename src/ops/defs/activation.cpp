@@ -164,6 +164,7 @@ void register_gates(Registry& r) {
   add_op(r, "silu(input: Tensor) -> Tensor")
       .doc("input * sigmoid(input).")
       .pointwise<Floats>([](auto x) { return x / (1 + exp(-x)); })
+      .complex([](auto x) { return x / (decltype(x)(1) + std::exp(-x)); })
       .grad("input", "input", [](Gradient& g) { return op<"silu_backward">(g.out(), g["input"]); })
       .where(kFunctionalInplace)
       .reference("input / (1 + np.exp(-input))");
@@ -177,16 +178,17 @@ void register_gates(Registry& r) {
       .doc(
           "input times the normal distribution's probability of being below it; approximate='tanh' "
           "for the older form.")
-      .pointwise<Floats>(
-          [](auto x) __attribute__((always_inline)) { return x * lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752)); },
-          {.error_name = "GeluKernelImpl",
-           .choose =
-               [](std::span<const IValue> args, DType) {
-                 const std::string& form = args[1].to_string();
-                 PRONG_CHECK(form == "none" || form == "tanh", kRuntime,
-                             "approximate argument must be either none or tanh.");
-                 return form == "none" ? 0 : 1;
-               }})
+      .pointwise<Floats>([](auto x) __attribute__((always_inline)) {
+        return x * lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752));
+      },
+                         {.error_name = "GeluKernelImpl",
+                          .choose =
+                              [](std::span<const IValue> args, DType) {
+                                const std::string& form = args[1].to_string();
+                                PRONG_CHECK(form == "none" || form == "tanh", kRuntime,
+                                            "approximate argument must be either none or tanh.");
+                                return form == "none" ? 0 : 1;
+                              }})
       .variant<Floats>(
           {0},
           [](auto x) {

@@ -22,7 +22,7 @@ OpDef& backward_op(Registry& r, std::string_view schema) {
 
 // Rules shared by ops of (grad, input): the way of grad is the op itself, as it is linear in it;
 // the way of input is grad times the slope's slope.
-Expr flow(Gradient& g) { return g.out() * g["grad"]; }
+Expr flow(Gradient& g) { return g.out() * conj(g["grad"]); }
 Expr logistic(const Expr& x) { return op<"sigmoid">(x); }
 
 void register_rectifier_slopes(Registry& r) {
@@ -148,10 +148,14 @@ void register_gate_slopes(Registry& r) {
         const auto s = sigmoid(x);
         return g * (s * (1 + x * (1 - s)));
       })
+      .complex([](auto g, auto x) {
+        const decltype(x) one(1), s = one / (one + std::exp(-x));
+        return g * std::conj(s * (one + x * (one - s)));
+      })
       .grad("grad", "input", [](Gradient& g) { return op<"silu_backward">(g.out(), g["input"]); })
       .grad("input", "grad, input", [](Gradient& g) {
         const Expr x = g["input"], s = logistic(x);
-        return op<"sigmoid_backward">(flow(g), s) * (x * (1.0 - s * 2.0) + 2.0);
+        return op<"sigmoid_backward">(flow(g), s) * conj(x * (1.0 - s * 2.0) + 2.0);
       });
   backward_op(r, "mish_backward(grad: Tensor, input: Tensor) -> Tensor")
       .doc("grad times the slope of mish.")
@@ -196,14 +200,13 @@ void register_gelu_slope(Registry& r) {
   backward_op(r,
               "gelu_backward(grad: Tensor, input: Tensor, approximate: str = \"none\") -> Tensor")
       .doc("grad times the slope of gelu.")
-      .pointwise<Floats>(
-          [](auto g, auto x) __attribute__((always_inline)) {
-            const auto below = lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752));
-            const auto density = lit(x, 0.39894228040143268) * exp(x * x * lit(x, -0.5));
-            return g * (below + x * density);
-          },
-          {.choose = [](std::span<const IValue> args,
-                        DType) { return args[2].to_string() == "none" ? 0 : 1; }})
+      .pointwise<Floats>([](auto g, auto x) __attribute__((always_inline)) {
+        const auto below = lit(x, 0.5) * one_plus_erf(x * lit(x, 0.70710678118654752));
+        const auto density = lit(x, 0.39894228040143268) * exp(x * x * lit(x, -0.5));
+        return g * (below + x * density);
+      },
+                         {.choose = [](std::span<const IValue> args,
+                                       DType) { return args[2].to_string() == "none" ? 0 : 1; }})
       .variant<Floats>({0, 1},
                        [](auto g, auto x) {
                          const auto square = x * x;

@@ -63,7 +63,8 @@ Expr scaled(Expr gradient, const IValue& alpha) {
 // Of steps: flat wherever they have a slope at all.
 Expr no_slope(Gradient& g, std::string_view argument) { return g.zeros(g.meta(argument)); }
 Expr one_minus(const Expr& x) {
-  if (x.value().is_number()) return Expr(x.builder(), IValue(1 - x.value().to_double()));
+  if (x.value().is_number() && !x.value().is_complex())
+    return Expr(x.builder(), IValue(1 - x.value().to_double()));
   return 1.0 - x;
 }
 // x / |x|, 0 for 0.
@@ -187,9 +188,14 @@ void register_sums(Registry& r) {
             return select(abs(w) < 0.5f, x + w * d, end - d * (1 - w));
           },
           {.error_name = "lerp_kernel_scalar", .promotes = 3})
-      .grad("input", "weight", [](Gradient& g) { return g.out() * one_minus(g["weight"]); })
-      .grad("end", "weight", [](Gradient& g) { return g.out() * g["weight"]; })
-      .grad("weight", "input, end", [](Gradient& g) { return g.out() * (g["end"] - g["input"]); })
+      .complex([](auto x, auto end, auto w) {
+        const auto d = end - x;
+        return std::abs(w) < 0.5 ? x + w * d : end - d * (decltype(w)(1) - w);
+      })
+      .grad("input", "weight", [](Gradient& g) { return g.out() * conj(one_minus(g["weight"])); })
+      .grad("end", "weight", [](Gradient& g) { return g.out() * conj(g["weight"]); })
+      .grad("weight", "input, end",
+            [](Gradient& g) { return g.out() * conj(g["end"] - g["input"]); })
       .where(kWithInplace)
       .samples({{"t(3, 4), t(3, 4), 0.25"}, {"t(3, 4), t(4), t(3, 4)"}})
       .reference("input + weight * (end - input)");

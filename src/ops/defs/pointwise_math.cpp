@@ -52,7 +52,7 @@ void register_result_slopes(Registry& r) {
 Expr sinc_slope(Gradient& g) {
   const Expr x = g["input"], a = x * 3.14159265358979324;
   const Expr slope = (a * op<"cos">(a) - op<"sin">(a)) / (a * x);
-  return op<"where">(op<"eq">(a * x, 0), 0.0, g.out() * slope);
+  return op<"where">(op<"eq">(a * x, 0), 0.0, g.out() * conj(slope));
 }
 
 void register_exponentials(Registry& r) {
@@ -188,10 +188,16 @@ void register_trigonometry(Registry& r) {
       .where({.inplace = true, .aliases = {"arctanh"}})
       .grad("input", "input",
             [](Gradient& g) { return g.out() / conj((1.0 - op<"square">(g["input"]))); });
-  function(r, "sinc", "sin(pi input) / (pi input), 1 at 0.", "t", "np.sinc(input)", [](auto x) {
-    const auto a = x * lit(x, 3.14159265358979324);
-    return select(x == 0, lit(x, 1.0), sin(a) / a);
-  }).grad("input", "input", [](Gradient& g) { return sinc_slope(g); });
+  function(r, "sinc", "sin(pi input) / (pi input), 1 at 0.", "t", "np.sinc(input)",
+           [](auto x) {
+             const auto a = x * lit(x, 3.14159265358979324);
+             return select(x == 0, lit(x, 1.0), sin(a) / a);
+           })
+      .complex([](auto x) {
+        const auto a = x * decltype(x)(3.14159265358979324);
+        return x == decltype(x)(0) ? decltype(x)(1) : std::sin(a) / a;
+      })
+      .grad("input", "input", [](Gradient& g) { return sinc_slope(g); });
   function(r, "deg2rad", "Degrees to radians.", "t", "np.deg2rad(input)", [](auto x) {
     return x * lit(x, 0.017453292519943296);
   }).grad("input", "", [](Gradient& g) { return g.out() * 0.017453292519943296; });

@@ -273,13 +273,22 @@ struct PartialProducts {
 void register_product_slope(Registry& r) {
   add_op(r, "cumprod_backward(grad: Tensor, input: Tensor, dim: int) -> Tensor")
       .doc("What cumprod sends back.")
+      .takes_complex()
       .where({.function = false, .method = false})
       .shape([](const TensorMeta&, const TensorMeta& x, int64_t) {
         return TensorMeta{x.sizes, x.dtype};
       })
       .kernel([](const Tensor& g, const Tensor& given, int64_t dim) {
-        PRONG_CHECK(is_floating(given.dtype()), kNotImplemented,
-                    "the gradient of cumprod is not implemented for ", given.dtype());
+        if (is_complex(given.dtype()))
+          return visit_complex(given.dtype(), [&](auto tag) {
+            using C = typename decltype(tag)::type;
+            const int64_t d = wrap_dim(dim, given.rank());
+            const Tensor conjugate = call_tensor("conj_physical", given);
+            const Tensor out = Tensor::empty(given.sizes(), given.dtype());
+            product_slopes<C>(view_along(g, d, given.dtype()),
+                              view_along(conjugate, d, given.dtype()), out.template data<C>());
+            return out;
+          });
         const DType compute = reduce_dtype(given.dtype());
         const int64_t d = wrap_dim(dim, given.rank());
         const ReduceView dy = view_along(g, d, compute), x = view_along(given, d, compute);
@@ -293,6 +302,8 @@ void register_product_slope(Registry& r) {
       .grad("grad, input", "grad, input",
             [](Gradient& g) {
               const Expr x = g["input"], dy = g["grad"], gg = g.out();
+              PRONG_CHECK(!is_complex(x.dtype()), kNotImplemented,
+                          "prong has no second derivative of cumprod of complex numbers yet");
               if (x.rank() == 0) return std::tuple(gg, g.zeros(x.meta()));
               const int64_t dim = wrap_dim(g.integer("dim"), x.rank());
               const PartialProducts p(x, dim);

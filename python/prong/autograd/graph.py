@@ -49,7 +49,7 @@ def disable_saved_tensors_hooks(error_message):
 class GradientEdge(NamedTuple):
     """Where a gradient goes: result ``output_nr`` of a node."""
 
-    node: Node
+    node: _core.Node
     output_nr: int
 
 

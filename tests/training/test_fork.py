@@ -155,3 +155,39 @@ def test_errors_of_backward_cross_wait():
 
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar"):
         jit.wait(jit.fork(faulty, prong.ones(3, requires_grad=True)))
+
+
+def test_branches_of_a_pass_give_the_same_bits_on_any_threads():
+    """Products large enough to be shared between threads, all adding to one leaf."""
+    prong.manual_seed(0)
+    x, w = prong.randn(64, 96), prong.randn(96, 96)
+
+    def gradient(threads):
+        before = prong.get_num_threads()
+        prong.set_num_threads(threads)
+        a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
+        branches = [((a * (k + 1)) @ b).tanh() @ b for k in range(8)]
+        sum(branch.sum() for branch in branches).backward()
+        prong.set_num_threads(before)
+        return a.grad, b.grad
+
+    want = gradient(1)
+    for threads in (2, 4, 4, 4):
+        for got, expected in zip(gradient(threads), want, strict=True):
+            assert prong.equal(got, expected)
+
+
+def test_a_failing_branch_fails_the_pass():
+    class Faulty(prong.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise ValueError("faulty")
+
+    x = prong.randn(64, 64).requires_grad_()
+    total = sum((Faulty.apply(x) @ x).sum() for _ in range(4))
+    with pytest.raises(ValueError, match="faulty"):
+        total.backward()

@@ -12,6 +12,7 @@ namespace prong {
   _(compare)                     \
   _(complex)                     \
   _(conv)                        \
+  _(conv_transpose)              \
   _(copy)                        \
   _(count)                       \
   _(create)                      \

@@ -168,3 +168,45 @@ def test_value(expression):
         np.testing.assert_allclose(
             g.numpy(), w.resolve_conj().numpy(), rtol=1e-4, atol=1e-5, equal_nan=True
         )
+
+
+# What gives no gradient, or writes into a leaf.
+NOT_DIFFERENTIABLE = ("_(", "arange", "broadcast_shapes", "histogram", "frexp", "window(", "isreal")
+NOT_DIFFERENTIABLE += ("fftfreq", "rfftfreq", "put(", "out=", "fill(", "mode='nearest'")
+# PyTorch keeps what was overwritten and drops the rest.
+NOT_DIFFERENTIABLE += ("as_strided_scatter", "vander")
+
+
+def gradients(module, expression):
+    made = []
+    env = names(module)
+
+    def recorded(make):
+        def with_gradient(*sizes):
+            made.append(make(*sizes).requires_grad_())
+            return made[-1]
+
+        return with_gradient
+
+    env["x"], env["n"] = recorded(env["x"]), recorded(env["n"])
+    results = [r for r in flat(eval(expression, env)) if r.requires_grad]
+    total = 0
+    for r in results:
+        r = r.real + 0.5 * r.imag if r.is_complex() else r
+        weights = module.arange(r.numel(), dtype=r.dtype).cos().reshape(r.shape)
+        total = total + (r * weights).nan_to_num().sum()
+    total.backward()
+    return [t.grad for t in made]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "expression",
+    [c for c in CASES.strip().splitlines() if not any(w in c for w in NOT_DIFFERENTIABLE)],
+)
+def test_gradient(expression):
+    got, want = gradients(prong, expression), gradients(torch, expression)
+    for g, w in zip(got, want, strict=True):
+        assert (g is None) == (w is None)
+        if w is not None:
+            np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=2e-3, atol=2e-4, equal_nan=True)

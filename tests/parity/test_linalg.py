@@ -184,3 +184,71 @@ def test_error(expression):
     assert str(got.value) == str(want.value) or (
         "LinAlgError" not in want.type.__name__ and str(got.value)[:20] == str(want.value)[:20]
     )
+
+
+# Factors whose signs are free are compared through what does not depend on them.
+GRADIENTS = {
+    "inv": "L.inv(a)",
+    "inverse": "torch.inverse(a)",
+    "det": "L.det(a)",
+    "slogdet": "L.slogdet(a)[1]",
+    "logdet": "torch.logdet(p)",
+    "solve": "L.solve(a, b)",
+    "solve_vector": "L.solve(a, b[..., 0])",
+    "solve_right": "L.solve(a, b.mT, left=False)",
+    "solve_broadcast": "L.solve(a, b[:1])",
+    "cholesky": "L.cholesky(p)",
+    "cholesky_upper": "L.cholesky(p, upper=True)",
+    "cholesky_solve": "torch.cholesky_solve(b, L.cholesky(p))",
+    "triangular": "L.solve_triangular(a.tril() + 3 * torch.eye(3), b, upper=False)",
+    "triangular_right": "L.solve_triangular(a.triu() + 3 * torch.eye(3), b.mT, upper=True, left=False)",
+    "qr": "L.qr(a[..., :2])",
+    "svdvals": "L.svdvals(a[..., :2])",
+    "svd": "(lambda u, s, vh: u.abs() ** 2 @ s.unsqueeze(-1) + vh.abs().mT ** 2 @ s.unsqueeze(-1))(*L.svd(a))",
+    "svd_thin": "(lambda u, s, vh: (u @ vh))(*L.svd(a[..., :2], full_matrices=False))",
+    "svd_wide": "(lambda u, s, vh: (u @ vh))(*L.svd(a[..., :2, :], full_matrices=False))",
+    "eigvalsh": "L.eigvalsh(p)",
+    "eigh": "(lambda e, v: v.abs() ** 2 @ e.unsqueeze(-1))(*L.eigh(p))",
+    "pinv": "L.pinv(a[..., :2])",
+    "pinv_wide": "L.pinv(a[..., :2, :])",
+    "power": "L.matrix_power(a, 3)",
+    "exp": "L.matrix_exp(a)",
+    "norm_nuc": "L.norm(a, 'nuc', dim=(-2, -1))",
+    "norm_2": "L.matrix_norm(a, 2)",
+    "multi_dot": "L.multi_dot([a[0], b[0], b[0].mT, a[0, 0]])",
+    "fft": "torch.fft.fft(a)",
+    "rfft": "torch.fft.rfft2(a.real if a.is_complex() else a)",
+    "irfft": "torch.fft.irfft(a + 0j, n=5)",
+    "irfft_even": "torch.fft.irfftn(a + 0j, s=(3, 4), dim=(1, 2))",
+    "hfft": "torch.fft.hfft(a)",
+    "ifftn": "torch.fft.ifftn(a, norm='ortho')",
+    "angle": "(a + 0j).angle()",
+    "polar": "torch.polar(a.abs(), a.real)",
+    "complex": "torch.complex(a.abs(), a.real * 2)",
+    "view_as_real": "torch.view_as_real(a + 0j) * 2",
+    "rope": "torch.view_as_real(torch.view_as_complex(torch.view_as_real(a + 0j)) * torch.polar(b3.abs(), b3.abs()))",
+    "conj": "(a.conj() * b3).mH",
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient(name, dtype):
+    def run(module):
+        a = module.from_numpy(matrices(dtype, 2, 3, 3)).requires_grad_()
+        b = (module.from_numpy(matrices(dtype, 2, 3, 2)) * 0.5).requires_grad_()
+        b3 = module.from_numpy(matrices(dtype, 2, 3, 3) * 0.5).mT.clone().requires_grad_()
+        p = module.from_numpy(matrices(dtype, 2, 3, 3, positive=True)).requires_grad_()
+        env = {"L": module.linalg, "torch": module, "a": a, "b": b, "b3": b3, "p": p}
+        total = 0
+        for r in flat(eval(GRADIENTS[name], env)):
+            r = r.real + 0.5 * r.imag if r.is_complex() else r
+            weights = module.arange(r.numel(), dtype=r.dtype).cos().reshape(r.shape)
+            total = total + (r * weights).sum()
+        total.backward()
+        return [t.grad for t in (a, b, b3, p)]
+
+    for got, want in zip(run(prong), run(torch), strict=True):
+        assert (got is None) == (want is None)
+        if want is not None:
+            agree(got, want.resolve_conj(), dtype)

@@ -105,9 +105,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         raise RuntimeError("linalg.vander: N must be greater than 1.")
     if x.dim() == 0:
         x = x.reshape(1)
-    ones = prong.ones_like(x).unsqueeze(-1)
-    powers = x.unsqueeze(-1).expand(*x.shape, count - 1).cumprod(-1)
-    return prong.cat([ones.to(powers.dtype), powers], -1)
+    return x.unsqueeze(-1) ** prong.arange(count)
 
 
 # Coefficients of the Pade approximant of exp of order 13, and the norm up to which it holds.

@@ -14,9 +14,7 @@ Expr unsqueeze(const Expr& a, int64_t dim) { return op<"unsqueeze">(a, dim); }
 
 bool is_complex_valued(const Expr& a) { return is_complex(a.dtype()); }
 
-// X - X^H, and half of X + X^H.
 Expr skew(const Expr& x) { return x - adjoint(x); }
-Expr hermitian(const Expr& x) { return (x + adjoint(x)) * 0.5; }
 
 int64_t rows(const Expr& a) { return a.sizes()[a.sizes().size() - 2]; }
 int64_t columns(const Expr& a) { return a.sizes().back(); }
@@ -47,10 +45,9 @@ Expr cholesky_gradient(const Expr& given, const Expr& factor, bool upper) {
   const Expr l = upper ? adjoint(factor) : factor;
   const Expr gradient = upper ? adjoint(given) : given;
   const Expr product = mm(adjoint(l), gradient);
-  const Expr phi = tril(product) - diagonal_matrix(diagonal(product)) * 0.5;
+  const Expr phi = (tril(product) + adjoint(tril(product, -1))) * 0.5;
   const Expr left = op<"linalg_solve_triangular">(adjoint(l), phi, true, true, false);
-  const Expr both = op<"linalg_solve_triangular">(l, left, false, false, false);
-  return hermitian(both);
+  return op<"linalg_solve_triangular">(l, left, false, false, false);
 }
 
 // Of the reduced factors of matrices at least as tall as wide.
@@ -60,8 +57,9 @@ Expr qr_gradient(Gradient& g, const Expr& q, const Expr& r) {
               "mode='complete'");
   Expr gq = g.out(0), gr = g.out(1);
   const Expr m = mm(r, adjoint(gr)) - mm(adjoint(gq), q);
-  // Both triangles from the lower one.
-  const Expr symmetric = tril(m) + adjoint(tril(m, -1));
+  // Both triangles from the lower one, and a real diagonal.
+  const Expr below = tril(m, -1), middle = diagonal(m);
+  const Expr symmetric = below + adjoint(below) + diagonal_matrix((middle + conj(middle)) * 0.5);
   return op<"linalg_solve_triangular">(adjoint(r), gq + mm(q, symmetric), false, false, false);
 }
 
@@ -73,7 +71,7 @@ Expr eigh_gradient(Gradient& g, const Expr& values, const Expr& vectors) {
   if (g.has_out(1)) {
     const Expr gaps = unsqueeze(values, -2) - unsqueeze(values, -1);
     const Expr eye = diagonal_matrix(op<"ones_like">(values));
-    const Expr turned = mm(vh, g.out(1));
+    const Expr turned = skew(mm(vh, g.out(1))) * 0.5;  // along what keeps V unitary
     inner = inner + op<"where">(op<"eq">(eye, 1), 0.0, turned / op<"add">(gaps, eye));
   }
   return mm(vectors, mm(inner, vh));

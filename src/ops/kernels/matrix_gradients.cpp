@@ -8,7 +8,6 @@ namespace {
 
 Expr mm(const Expr& a, const Expr& b) { return op<"matmul">(a, b); }
 Expr tril(const Expr& a, int64_t diagonal = 0) { return op<"tril">(a, diagonal); }
-Expr triu(const Expr& a, int64_t diagonal = 0) { return op<"triu">(a, diagonal); }
 Expr diagonal(const Expr& a) { return op<"diagonal">(a, int64_t(0), int64_t(-2), int64_t(-1)); }
 Expr unsqueeze(const Expr& a, int64_t dim) { return op<"unsqueeze">(a, dim); }
 

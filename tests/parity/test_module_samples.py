@@ -16,10 +16,6 @@ from torch.testing._internal.common_modules import module_db  # noqa: E402
 ABSENT = {
     "LinearCrossEntropyLoss": "PyTorch 2.13's joint product and loss, in no program of the list",
 }
-# Modules whose ops are still being written: the function that they wait for.
-WAITING = {
-    "Pool1d": "avg_pool1d", "Pool2d": "avg_pool2d", "Pool3d": "avg_pool3d", "ConvTranspose": "conv_transpose1d",
-}  # fmt: skip
 INFOS = {info.name: info for info in module_db}
 
 
@@ -178,9 +174,6 @@ def test_samples(name, dtype, most):
     info = INFOS[name]
     if info.module_cls.__name__ in ABSENT:
         pytest.skip(ABSENT[info.module_cls.__name__])
-    for part, function in WAITING.items():
-        if part in name and "Fractional" not in name and not hasattr(prong.nn.functional, function):
-            pytest.skip(f"waits for {function}")
     if dtype not in info.dtypes:
         pytest.skip("PyTorch has no samples of that dtype")
     failed = []

@@ -127,6 +127,22 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       .grad("input", "input, result", [](Gradient& g) { return grad_of_all(g); })
       .samples({{"t(3, 4)"}, {"t()"}})
       .reference(cat(np, "(input)"));
+  // Before the form with a dim: a zero-dim tensor of integers fits both, and means the other
+  // operand.
+  add_op(r, cat(name, ".other(input: Tensor, other: Tensor) -> Tensor"))
+      .doc(cat("The ", word, " of two, element by element."))
+      .shape([](const TensorMeta& x, const TensorMeta& y) {
+        ResultType type;
+        type.add(x);
+        type.add(y);
+        return TensorMeta{broadcast_shapes(x.sizes, y.sizes), type.get()};
+      })
+      .kernel([](const Tensor& x, const Tensor& y) {
+        return call_tensor(kIsLargest ? "maximum" : "minimum", x, y);
+      })
+      .composite()
+      .samples({{"t(3, 4), t(4)"}})
+      .reference(cat("np.", name, "imum(input, other)"));
   add_op(r, cat(name,
                 ".dim(input: Tensor, dim: int, keepdim: bool = False) -> (Tensor values, Tensor "
                 "indices)"))
@@ -145,20 +161,6 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       .samples({{"t(3, 4), 1"}, {"t(3, 4), dim=0, keepdim=True"}})
       .reference(cat("(", np, "(input, axis=dim, keepdims=keepdim), np.arg", name,
                      "(input, axis=dim, keepdims=keepdim))"));
-  add_op(r, cat(name, ".other(input: Tensor, other: Tensor) -> Tensor"))
-      .doc(cat("The ", word, " of two, element by element."))
-      .shape([](const TensorMeta& x, const TensorMeta& y) {
-        ResultType type;
-        type.add(x);
-        type.add(y);
-        return TensorMeta{broadcast_shapes(x.sizes, y.sizes), type.get()};
-      })
-      .kernel([](const Tensor& x, const Tensor& y) {
-        return call_tensor(kIsLargest ? "maximum" : "minimum", x, y);
-      })
-      .composite()
-      .samples({{"t(3, 4), t(4)"}})
-      .reference(cat("np.", name, "imum(input, other)"));
   add_op(r, cat("a", name, "(input: Tensor, dim: int[1]? = None, keepdim: bool = False) -> Tensor"))
       .doc(cat("The ", word, " element over dim, or over all dims."))
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim) {

@@ -267,6 +267,14 @@ Expr without_slices(Gradient& g) {
   return op<"index_fill">(g.out(), g.integer("dim"), g["index"], 0.0);
 }
 
+// Each filled element once, however often its slice is named.
+Expr sum_of_filled(Gradient& g) {
+  TensorMeta mask = g.out().meta();
+  mask.dtype = DType::kBool;
+  const Expr filled = op<"index_fill">(g.zeros(mask), g.integer("dim"), g["index"], true);
+  return op<"sum">(op<"where">(filled, g.out(), 0.0));
+}
+
 // ── embedding ──
 
 // Columns are dealt out to threads, so that every row is summed up in the order of the indices.
@@ -404,7 +412,7 @@ void register_slices(Registry& r) {
          index_fill(x, dim, index, value);
        })
       .grad("input", "index", [](Gradient& g) { return without_slices(g); })
-      .grad("value", "index", [](Gradient& g) { return op<"sum">(slices_of(g)); });
+      .grad("value", "index", [](Gradient& g) { return sum_of_filled(g); });
   index_op(r,
            "embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: "
            "bool = False, sparse: bool = False) -> Tensor",

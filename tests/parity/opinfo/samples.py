@@ -38,7 +38,7 @@ TOLERANCE = {
 }
 RANDOM = {
     "normal", "randn", "randn_like", "randint", "uniform", "multinomial", "empty", "empty_like",
-    "nn.functional.dropout",
+    "nn.functional.dropout", "bernoulli", "new_empty",
 }  # fmt: skip
 NAMES = Path(__file__).with_name("names.txt")
 
@@ -47,6 +47,21 @@ def listed_ops() -> list:
     """The OpInfos of the names in names.txt."""
     names = set(NAMES.read_text(encoding="utf-8").split())
     return [op for op in op_db if op.name in names]
+
+
+# Where a sample's arguments do not stand as the function's.
+_AS_SAMPLES_SAY = {
+    "T": lambda x: x.T,
+    "where": lambda x, condition, other: prong.where(condition, x, other),
+    "einsum": lambda operands, equation: prong.einsum(equation, operands),
+    "nn.functional.embedding": lambda weight, index, **options: prong.nn.functional.embedding(
+        index, weight, **options
+    ),
+    "nn.functional.embedding_bag": lambda weight, index, **options: (
+        prong.nn.functional.embedding_bag(index, weight, **options)
+    ),
+}
+_METHODS = {"bfloat16", "double", "half", "long", "bool", "float", "int"}
 
 
 def label(op) -> str:
@@ -179,8 +194,10 @@ class OpRun:
     @staticmethod
     def _function(op):
         name = op.name
-        if name == "T":
-            return lambda x: x.T
+        if name in _AS_SAMPLES_SAY:
+            return _AS_SAMPLES_SAY[name]
+        if name in _METHODS:
+            return getattr(prong.Tensor, name)
         if name in ("uniform", "fill") or op.variant_test_name == "in_place":
             method = getattr(prong.Tensor, f"{name}_")
             return lambda x, *args, **kwargs: method(x.clone(), *args, **kwargs)

@@ -1,5 +1,7 @@
 """Functions that move elements between channels and space, and local_response_norm over channels."""
 
+import math
+
 import prong
 from prong import Tensor
 
@@ -21,7 +23,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
         )
     batch = list(input.shape[:-3])
-    parts = input.reshape([-1, c // (r * r), r, r, h, w]).permute(0, 1, 4, 2, 5, 3)
+    parts = input.reshape([math.prod(batch), c // (r * r), r, r, h, w]).permute(0, 1, 4, 2, 5, 3)
     return parts.reshape(batch + [c // (r * r), h * r, w * r])
 
 
@@ -43,7 +45,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"{size} is not divisible by {r}"
             )
     batch = list(input.shape[:-3])
-    parts = input.reshape([-1, c, h // r, r, w // r, r]).permute(0, 1, 3, 5, 2, 4)
+    parts = input.reshape([math.prod(batch), c, h // r, r, w // r, r]).permute(0, 1, 3, 5, 2, 4)
     return parts.reshape(batch + [c * r * r, h // r, w // r])
 
 

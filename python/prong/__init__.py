@@ -145,6 +145,7 @@ _SUBMODULES = frozenset(
         "cpu",
         "cuda",
         "fft",
+        "func",
         "futures",
         "fx",
         "jit",
@@ -169,6 +170,7 @@ _SUBMODULES = frozenset(
 _OF_SUBMODULES = {
     "load": "serialization",
     "save": "serialization",
+    "vmap": "func",
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp.grad_scaler",
     "autocast_decrement_nesting": "amp.state",

@@ -35,6 +35,12 @@ def rebuild_tensor(cls, storage, offset, sizes, strides, dtype, requires_grad, s
 
 
 def _repr(self, *, tensor_contents=None):
+    batch = _core._batch_of(self)
+    if batch is not None:
+        physical, level, has_batch = batch
+        dim = 0 if has_batch else None
+        inner = repr(physical).replace("\n", "\n    ")
+        return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n    {inner}\n)"
     return self._repr_text("tensor(")
 
 

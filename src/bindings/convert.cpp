@@ -6,6 +6,7 @@
 
 #include "bindings/constants.h"
 #include "bindings/tensor_type.h"
+#include "eager/batched.h"
 
 namespace prong::python {
 
@@ -51,6 +52,7 @@ bool tensor_to_number(PyObject* object, IValue* out) {
   if (!is_tensor(object)) return false;
   const Tensor t = tensor_of(object);
   if (t.numel() != 1 || t.rank() != 0) return false;
+  if (eager::may_be_batched() && eager::batched_of(t.impl())) return false;  // no one number
   if (is_complex(t.dtype()))
     *out = IValue(t.item_complex());
   else if (t.dtype() == DType::kBool)

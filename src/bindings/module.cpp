@@ -31,6 +31,7 @@ NB_MODULE(_core, m) {
   bind_generator(m);
   bind_registry(m);
   bind_autograd(m);
+  bind_vmap(m);
   bind_profiler(m);
   bind_optimizer(m);
   bind_nn_module(m);

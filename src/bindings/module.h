@@ -11,6 +11,7 @@ void bind_registry(nanobind::module_& m);  // the ops as data: for tests, stubs 
 void bind_dtype_rules(nanobind::module_& m);
 void bind_generator(nanobind::module_& m);
 void bind_autograd(nanobind::module_& m);
+void bind_vmap(nanobind::module_& m);
 void bind_profiler(nanobind::module_& m);
 void bind_optimizer(nanobind::module_& m);  // gradients and state of many parameters at once
 void bind_nn_module(nanobind::module_& m);

@@ -6,6 +6,7 @@
 #include "bindings/constants.h"
 #include "bindings/convert.h"
 #include "bindings/tensor_type.h"
+#include "eager/batched.h"
 
 namespace prong::python {
 
@@ -108,6 +109,7 @@ bool convert_list(const ArgumentSpec& spec, PyObject* object, IValue* out) {
   if (element.is(TypeKind::kInt) && is_tensor(object)) {  // a tensor of sizes
     const Tensor t = tensor_of(object);
     if (t.rank() != 1 || is_floating(t.dtype()) || t.dtype() == DType::kBool) return false;
+    eager::check_not_batched(t.impl(), "the sizes");
     Dims dims;
     for (int64_t i = 0; i < t.numel(); ++i)
       dims.push_back(t.as_strided({}, {}, t.offset() + i * t.strides()[0]).item_int());

@@ -5,6 +5,7 @@
 
 #include "bindings/convert.h"
 #include "bindings/tensor_type.h"
+#include "eager/batched.h"
 
 namespace prong::python {
 
@@ -28,6 +29,8 @@ void store_tensor(const OpDef& op, const Tensor& result, PyObject* out) {
       throw PythonError();
     resize(target, result.sizes());
   }
+  eager::check_not_batched(target.impl(), "out=");
+  eager::check_not_batched(result.impl(), "out=");
   WithoutGil released;
   copy_into(target, result);
   target.bump_version();

@@ -7,6 +7,7 @@
 #include "bindings/module.h"
 #include "bindings/op_match.h"
 #include "bindings/tensor_type.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/mutation.h"
 
@@ -106,6 +107,7 @@ nb::dict describe(const OpDef& op) {
   d["composite"] = op.is_composite();
   d["no_grad"] = op.no_grad_reason();
   d["no_vmap"] = op.no_vmap_reason();
+  d["batching"] = name_of(batching_rule(op).kind);
   d["not_differentiable"] = op.not_differentiable_reason();
   d["inplace_of"] = op.inplace_of() ? nb::cast(op.inplace_of()->name()) : nb::none();
   return d;

@@ -5,6 +5,8 @@
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
 #include "bindings/trace.h"
+#include "eager/batched.h"
+#include "eager/record.h"
 #include "eager/dispatch.h"
 
 namespace prong::python {
@@ -130,6 +132,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     const Tensor t = tensor_of(self);
+    if (eager::may_be_batched() && eager::batched_of(t.impl()))
+      return wrap(eager::shallow_copy(t));
     return wrap(t.as_strided(t.sizes(), t.strides(), t.offset()));
   });
 }
@@ -141,6 +145,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     TensorImpl* to = impl_of(self);
     to->storage->data();  // recorded work that reads it comes first
     const TensorImpl* from = impl_of(value);
+    eager::check_not_batched(to, "setting .data");
+    eager::check_not_batched(from, "setting .data");
     to->storage = from->storage;
     to->offset = from->offset;
     to->sizes = from->sizes;

@@ -9,6 +9,7 @@
 #include "bindings/convert.h"
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
+#include "eager/batched.h"
 #include "tensor/convert.h"
 
 namespace prong::python {
@@ -330,9 +331,13 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   return t;
 }
 
-PyObject* to_list(const Tensor& t) { return list_of(static_cast<const char*>(t.raw()), t, 0); }
+PyObject* to_list(const Tensor& t) {
+  eager::check_not_batched(t.impl(), "tolist");
+  return list_of(static_cast<const char*>(t.raw()), t, 0);
+}
 
 PyObject* to_number(const Tensor& t) {
+  if (eager::may_be_batched() && eager::batched_of(t.impl())) eager::throw_item();
   PRONG_CHECK(t.numel() == 1, kRuntime, "a Tensor with ", t.numel(),
               " elements cannot be converted to Scalar");
   return checked(number_at(static_cast<const char*>(t.raw()), t.dtype()));

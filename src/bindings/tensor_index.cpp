@@ -5,6 +5,7 @@
 #include "bindings/op_function.h"
 #include "bindings/tensor_data.h"
 #include "bindings/tensor_type.h"
+#include "eager/batched.h"
 #include "eager/dispatch.h"
 
 namespace prong::python {
@@ -129,7 +130,8 @@ class Indexing {
   }
 
   void apply_tensor(const Tensor& t) {
-    if (t.rank() == 0 && !is_inexact(t.dtype())) {
+    const bool is_batched = eager::may_be_batched() && eager::batched_of(t.impl());
+    if (t.rank() == 0 && !is_inexact(t.dtype()) && !is_batched) {
       if (!is_mask(t)) return set(select(result_, dim_, t.item_int()));
       set(run_named("unsqueeze", result_, dim_));
       return record(bool_tensor(t.item_int() != 0, 1), 1);

@@ -7,6 +7,7 @@
 #include "bindings/tensor_data.h"
 #include "bindings/tensor_type.h"
 #include "bindings/trace.h"
+#include "eager/batched.h"
 #include "eager/dispatch.h"
 #include "tensor/format.h"
 
@@ -122,15 +123,20 @@ PyObject* method_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     PRONG_CHECK(
         force || !t.requires_grad() || !eager::is_grad_enabled(), kRuntime,
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    eager::check_not_batched(t.impl(), "numpy");
     return to_numpy(t);
   });
 }
 PyObject* method_dlpack_capsule(PyObject* self, PyObject* versioned) {
-  return guarded([&] { return to_dlpack(tensor_of(self), PyObject_IsTrue(versioned) == 1); });
+  return guarded([&] {
+    eager::check_not_batched(impl_of(self), "dlpack");
+    return to_dlpack(tensor_of(self), PyObject_IsTrue(versioned) == 1);
+  });
 }
 
 PyObject* method_complex(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
+    if (eager::may_be_batched() && eager::batched_of(impl_of(self))) eager::throw_item();
     const Complex128 z = tensor_of(self).item_complex();
     return PyComplex_FromDoubles(z.real(), z.imag());
   });

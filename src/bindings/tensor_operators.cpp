@@ -3,6 +3,7 @@
 #include "bindings/op_function.h"
 #include "bindings/tensor_type.h"
 #include "bindings/trace.h"
+#include "eager/batched.h"
 
 namespace prong::python {
 
@@ -120,6 +121,7 @@ int slot_bool(PyObject* self) {
   note_read("bool");
   return guarded([&]() -> int {
     const Tensor t = tensor_of(self);
+    if (eager::may_be_batched() && eager::batched_of(t.impl())) eager::throw_control_flow();
     PRONG_CHECK(t.numel() != 0, kRuntime, "Boolean value of Tensor with no values is ambiguous");
     PRONG_CHECK(t.numel() == 1, kRuntime,
                 "Boolean value of Tensor with more than one value is ambiguous");
@@ -131,6 +133,7 @@ int slot_bool(PyObject* self) {
 // int(t) and float(t).
 Tensor one_element(PyObject* self) {
   const Tensor t = tensor_of(self);
+  if (eager::may_be_batched() && eager::batched_of(t.impl())) eager::throw_item();
   PRONG_CHECK(t.numel() == 1, kValue,
               "only one element tensors can be converted to Python scalars");
   return t;
@@ -152,6 +155,7 @@ PyObject* slot_index(PyObject* self) {
   note_read("index");
   return guarded([&]() -> PyObject* {
     const Tensor t = tensor_of(self);
+    if (eager::may_be_batched() && eager::batched_of(t.impl())) eager::throw_item();
     PRONG_CHECK(t.numel() == 1 && !is_inexact(t.dtype()), kType,
                 "only integer tensors of a single element can be converted to an index");
     return PyLong_FromLongLong(t.item_int());

@@ -2,6 +2,7 @@
 #include "eager/dispatch.h"
 
 #include "eager/autocast.h"
+#include "eager/batched.h"
 #include "eager/record.h"
 #include "profile/profile.h"
 
@@ -23,12 +24,20 @@ struct PlainKernel {
   KernelFn saved;
 };
 
+}  // namespace
+
+IValue run_kernel_or_batch(const OpDef& op, std::span<const IValue> args) {
+  if (may_be_batched() && level_of(args) > 0) [[unlikely]]
+    return run_batched_kernel(op, args);
+  return run_kernel(op, args);
+}
+
 IValue run_unrecorded(const OpDef& op, std::span<const IValue> args) {
   if (op.mutated_argument() >= 0 && is_grad_enabled()) {
     const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
     if (target.is_tensor() && is_view(target.tensor_impl())) check_inplace_view(target.to_tensor());
   }
-  IValue result = run_kernel(op, args);
+  IValue result = run_kernel_or_batch(op, args);
   if (op.viewed_argument() >= 0) [[unlikely]] {
     if (op.is_differentiable()) note_views(op, args, result);
   } else if (is_inference_mode() && op.mutated_argument() < 0) [[unlikely]] {
@@ -37,12 +46,12 @@ IValue run_unrecorded(const OpDef& op, std::span<const IValue> args) {
   return result;
 }
 
-}  // namespace
-
 IValue run_plain(const OpDef& op, std::span<const IValue> args) {
   profile::Scope scope(op.trace_name(), profile::Category::kOp);
   PlainKernel plain;
   check_complex(op, args);
+  if (may_be_batched() && level_of(args) > 0) [[unlikely]]
+    return run_batched(op, args);
   if (is_grad_enabled() && op.is_differentiable())
     for (const IValue& arg : args)
       if (needs_grad(arg)) return run_recorded(op, args);

@@ -6,7 +6,7 @@
 #include <queue>
 #include <unordered_map>
 
-#include "eager/dispatch.h"
+#include "eager/batched.h"
 #include "eager/record.h"
 #include "ops/gradient.h"
 #include "profile/profile.h"
@@ -54,8 +54,12 @@ bool is_mine_alone(const Tensor& t) {
 }
 
 void add_into(Tensor& sum, Tensor more) {
+  const bool is_batched =
+      may_be_batched() && sum.defined() && (batched_of(sum.impl()) || batched_of(more.impl()));
   if (!sum.defined()) {
     sum = std::move(more);
+  } else if (is_batched) {
+    sum = (wrap(sum) + wrap(more)).value().to_tensor();
   } else if (!is_grad_enabled() && is_mine_alone(sum)) {
     op<"add_">(wrap(sum), wrap(more));
   } else if (!is_grad_enabled() && is_mine_alone(more)) {
@@ -267,6 +271,10 @@ class Backward {
   std::vector<Tensor> apply(Node& node, std::vector<Tensor>& gradients) {
     try {
       profile::Scope scope("autograd::backward", profile::Category::kOp);
+      BatchOf batch;
+      if (may_be_batched())
+        for (const Tensor& g : gradients) batch.add(g);
+      const BatchScope made(batch);
       return node.apply(gradients);
     } catch (const Error& e) {
       if (!node.where()) throw;

@@ -247,6 +247,8 @@ Tensor shallow_copy(const Tensor& t) {
   copy->dtype = from.dtype;
   copy->is_contiguous = from.is_contiguous;
   copy->is_wrapped_number = from.is_wrapped_number;
+  if (from.autograd && meta_of(&from)->batched)
+    make_meta(copy.get()).batched = meta_of(&from)->batched;
   return Tensor(std::move(copy));
 }
 

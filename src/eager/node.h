@@ -133,6 +133,16 @@ class AccumulateGrad final : public Node {
   Ref<WeakTensor> leaf_;  // the leaf owns the node
 };
 
+// A tensor inside vmap stands for one sample of this: a tensor of a batch, or one that all samples
+// share. Its own sizes are a sample's, its memory is that of the first one.
+struct Batched final : RefCounted {
+  Batched(Tensor physical, int level, bool has_batch);
+  ~Batched() override;
+  Tensor physical;  // dimension 0 is the batch's if has_batch
+  int level;        // of the vmap it belongs to, from 1; `physical` may be batched at lower ones
+  bool has_batch;
+};
+
 // What some tensors have beside their data. Owned by the TensorImpl alone.
 struct AutogradMeta final : RefCounted {
   ~AutogradMeta() override {
@@ -150,6 +160,8 @@ struct AutogradMeta final : RefCounted {
   Origin origin = Origin::kPlain;
   uint64_t view_version = 0;  // of the storage, when grad_fn was last known to be right
   std::string made_by;        // node that gave several views
+
+  Ref<Batched> batched;  // of tensors inside vmap; see batched.h
 };
 
 inline AutogradMeta* meta_of(const TensorImpl* t) {
@@ -193,6 +205,7 @@ class SavedTensor {
   Tensor get(const Node& owner) const { return get_for(&owner); }
   Tensor get() const { return get_for(nullptr); }  // of what no node saved
   bool defined() const { return impl_ || packed_; }
+  const Ref<TensorImpl>& unchecked() const { return impl_; }  // null if it is packed
   void reset() { impl_ = {}, packed_ = {}, grad_fn_ = {}; }
 
  private:

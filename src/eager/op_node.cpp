@@ -3,6 +3,7 @@
 
 #include <cctype>
 
+#include "eager/batched.h"
 #include "eager/record.h"
 
 namespace prong::eager {
@@ -18,6 +19,13 @@ bool has_tensor(const IValue& v) {
   for (const IValue& item : v.items())
     if (item.is_tensor()) return true;
   return false;
+}
+
+Tensor old_value(const IValue& written) {
+  if (!may_be_batched()) return written.to_tensor().clone();
+  ContextGuard restore;
+  set_grad_enabled(false);
+  return eager_builder()("clone", {written}).to_tensor();
 }
 
 int rule_of(const OpDef& op, size_t argument) {
@@ -93,7 +101,7 @@ void OpNode::keep(Kept& kept, const IValue& arg, bool is_used, bool is_written) 
     kept.kind = is_used ? Kept::Kind::kTensor : Kept::Kind::kDropped;
     if (!is_used) return;
     // The value from before the write is what a rule means by the argument's name.
-    kept.tensor = SavedTensor(is_written ? arg.to_tensor().clone() : arg.to_tensor(), nullptr);
+    kept.tensor = SavedTensor(is_written ? old_value(arg) : arg.to_tensor(), nullptr);
     return;
   }
   kept.kind = Kept::Kind::kList;
@@ -262,6 +270,16 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor>& gradients) {
   const GradientDef* def = op_->gradient();
   PRONG_CHECK(def, kRuntime, "derivative for prong::", op_->name(), " is not implemented",
               op_->no_grad_reason().empty() ? "" : cat(": ", op_->no_grad_reason()));
+  BatchOf batch;
+  if (may_be_batched()) {
+    for (const Tensor& g : gradients) batch.add(g);
+    for (size_t i = 0; i < num_args_; ++i) {
+      batch.add(Tensor(kept_[i].tensor.unchecked()));
+      for (const auto& [tensor, plain] : kept_[i].list) batch.add(Tensor(tensor.unchecked()));
+    }
+    for (const SavedTensor& r : results_) batch.add(Tensor(r.unchecked()));
+  }
+  const BatchScope scope(batch);
   OpGradient seen(*this, gradients);
   std::vector<Tensor> out(num_edges_);
   const auto put = [&](const Kept& kept, const IValue& value) {

@@ -69,11 +69,14 @@ void give_history(const IValue& result, OpNode& node) {
   }
 }
 
+}  // namespace
+
 // A composite op applies others; what stands under it is recorded in its place.
 IValue run_composite(const OpDef& op, std::span<const IValue> args) {
   struct Scope {
     Scope() { composing = &run; }
-    ~Scope() { composing = nullptr; }
+    ~Scope() { composing = saved; }
+    KernelFn saved = composing;
   } scope;
   const OpDef* base = op.inplace_of();
   if (!base) return op.kernel()(op, args);
@@ -87,15 +90,13 @@ IValue run_composite(const OpDef& op, std::span<const IValue> args) {
   return args[0];
 }
 
-}  // namespace
-
 IValue run_recorded(const OpDef& op, std::span<const IValue> args) {
   if (op.is_composite()) return run_composite(op, args);
   const int written = op.mutated_argument();
   if (written >= 0 && args[static_cast<size_t>(written)].is_tensor())
     check_inplace(args[static_cast<size_t>(written)].to_tensor());
   Ref<OpNode> node = OpNode::make(op, args);
-  IValue result = run_kernel(op, args);
+  IValue result = run_kernel_or_batch(op, args);
   if (written >= 0) {
     const Tensor target = args[static_cast<size_t>(written)].to_tensor();
     node->add_result(target);

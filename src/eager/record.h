@@ -9,6 +9,12 @@
 
 namespace prong::eager {
 
+// The kernel, or what stands for it where a tensor is batched (batched.h).
+IValue run_kernel_or_batch(const OpDef& op, std::span<const IValue> args);
+// Without the tape; notes views.
+IValue run_unrecorded(const OpDef& op, std::span<const IValue> args);
+// The ops that the kernel of a composite op applies, each through dispatch.
+IValue run_composite(const OpDef& op, std::span<const IValue> args);
 // Runs the op and puts a node on the tape. Grad mode is on and an argument requires grad.
 IValue run_recorded(const OpDef& op, std::span<const IValue> args);
 // Notes that the results of a view op share the argument's memory, so that an in-place op on the

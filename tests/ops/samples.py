@@ -94,10 +94,10 @@ def not_contiguous(tensor):
     return view
 
 
-def call_of(op: dict, sample: str) -> tuple[tuple, dict]:
-    """The positional and keyword arguments that a sample writes."""
+def call_of(op: dict, sample: str, seed: str = "") -> tuple[tuple, dict]:
+    """The positional and keyword arguments that a sample writes; another seed makes other numbers."""
     capture = lambda *args, **kwargs: (args, kwargs)  # noqa: E731
-    names = Maker(f"{op['name']}({sample})").names()
+    names = Maker(f"{op['name']}({sample}){seed}").names()
     try:
         return eval(
             f"__capture__({sample})",

@@ -22,8 +22,8 @@ def missing(op: dict) -> list[str]:
         differentiates = op["has_grad"] or op["composite"]
         if not (differentiates or op["no_grad"] or op["not_differentiable"]):
             lacks.append("gradient, composite(), or no_grad or not_differentiable with the reason")
-        if not op["no_vmap"]:
-            lacks.append("batching rule, or no_vmap with the reason")
+        if op["batching"] == "loop" and not (op["no_vmap"] or op["dynamic_shape"]):
+            lacks.append("batching rule, or no_vmap with the reason why it runs sample by sample")
     return lacks
 
 

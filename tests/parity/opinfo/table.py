@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-import samples
+import op_samples as samples
 
 
 def main() -> int:

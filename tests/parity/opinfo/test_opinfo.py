@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("expecttest")
 sys.path.insert(0, str(Path(__file__).parent))
-import samples  # noqa: E402
+import op_samples as samples  # noqa: E402
 
 _FILE = Path(__file__).with_name("exceptions.toml")
 EXCEPTIONS = tomllib.loads(_FILE.read_text(encoding="utf-8"))

@@ -78,9 +78,10 @@ TEST(Pointwise, LevelsAndExpressionAgreeBitForBit) {
     for (const PointwiseVariant& v : def.variants) {
       if (!v.loops[0][0]) continue;
       ++bodies;
-      const void* in[kMaxPointwiseInputs] = {x.data(), y.data(), z.data(), w.data()};
+      const void* in[kMaxPointwiseInputs] = {x.data(), y.data(), z.data(),
+                                             w.data(), y.data(), z.data()};
       const size_t arity = v.inputs.size();
-      ASSERT_LE(arity, 4u);
+      ASSERT_LE(arity, static_cast<size_t>(kMaxPointwiseInputs));
       if (def.options.is_conditional) in[0] = bools.data();
       std::vector<float> narrow(x.size()), wide(x.size());
       v.loops[0][0](n, narrow.data(), in);
@@ -102,7 +103,8 @@ TEST(Pointwise, LevelsAndExpressionAgreeBitForBit) {
                                                                 : DType::kFloat32));
       const Scalar body = v.body(inputs);
       for (size_t i = 0; i < x.size(); i += 97) {
-        ScalarValue values[] = {scalar_of(x[i]), scalar_of(y[i]), scalar_of(z[i]), scalar_of(w[i])};
+        ScalarValue values[] = {scalar_of(x[i]), scalar_of(y[i]), scalar_of(z[i]),
+                                scalar_of(w[i]), scalar_of(y[i]), scalar_of(z[i])};
         if (def.options.is_conditional) values[0] = {DType::kBool, 0, bools[i]};
         const ScalarValue got = evaluate(body, values);
         const bool same = is_bool ? got.i == reinterpret_cast<char*>(narrow.data())[i]
@@ -127,7 +129,9 @@ TEST(Pointwise, DoublesAndIntegersAgreeToo) {
                         : static_cast<int64_t>(random()));
   }
   d[5] = NAN, d[6] = INFINITY, d[7] = -INFINITY, d[8] = 0.0, d[9] = -0.0;
-  std::vector<double> d2(d.rbegin(), d.rend()), d3 = d2;
+  std::vector<double> d2(d.rbegin(), d.rend()), d3 = d2, d5;
+  // The fifth is a factor of an exponent: beyond 2^63 the loop and the expression of exp differ.
+  for (double each : d) d5.push_back(std::fmin(std::fmax(each, -1e3), 1e3));
   std::vector<int64_t> l2(l.rbegin(), l.rend()), l3 = l2;
   std::vector<char> bools(512);
   for (size_t i = 0; i < 512; ++i) bools[i] = random() & 1;
@@ -138,11 +142,12 @@ TEST(Pointwise, DoublesAndIntegersAgreeToo) {
       for (const size_t c : {1u, 2u}) {
         if (!v.loops[0][c]) continue;
         const DType dtype = dtype_of(static_cast<ComputeType>(c));
-        const void* in[4];
-        for (size_t k = 0; k < 4; ++k)
+        const void* in[kMaxPointwiseInputs];
+        for (size_t k = 0; k < static_cast<size_t>(kMaxPointwiseInputs); ++k)
           in[k] = c == 1 ? static_cast<const void*>((k == 0   ? d
                                                      : k == 1 ? d2
-                                                              : d3)
+                                                     : k < 4  ? d3
+                                                              : d5)
                                                         .data())
                          : static_cast<const void*>((k == 0   ? l
                                                      : k == 1 ? l2
@@ -158,7 +163,7 @@ TEST(Pointwise, DoublesAndIntegersAgreeToo) {
               static_cast<int>(k), def.options.is_conditional && k == 0 ? DType::kBool : dtype));
         const Scalar body = v.body(inputs);
         for (size_t i = 0; i < 512; i += 3) {
-          ScalarValue values[4];
+          ScalarValue values[kMaxPointwiseInputs];
           for (size_t k = 0; k < 4; ++k)
             values[k] =
                 c == 1

@@ -49,9 +49,12 @@ Tensor permuted(const Tensor& t, std::initializer_list<size_t> order) {
   return t.as_strided(sizes, strides, t.offset());
 }
 
+// Complex numbers come after the real ones; tests/parity compares them.
+constexpr int kNumRealDTypes = static_cast<int>(DType::kComplex64);
+
 TEST(Copy, EveryPairOfTypes) {
-  for (int from = 0; from < kNumDTypes; ++from)
-    for (int to = 0; to < kNumDTypes; ++to) {
+  for (int from = 0; from < kNumRealDTypes; ++from)
+    for (int to = 0; to < kNumRealDTypes; ++to) {
       Tensor src = counting(Dims{5, 7}, static_cast<DType>(from));
       Tensor dst = src.to(static_cast<DType>(to));
       ASSERT_EQ(dst.dtype(), static_cast<DType>(to));

@@ -328,15 +328,8 @@ IValue run_op(const OpDef& op, std::span<const IValue> args) {
 
 IValue run_named(const char* op_name, std::span<const IValue> args) {
   const OpDef& op = registry().get(op_name);
-  const auto& schema = op.schema().arguments;
-  if (args.size() == schema.size()) return run_op(op, args);
-  std::vector<IValue> all(args.begin(), args.end());
-  for (size_t i = args.size(); i < schema.size(); ++i) {
-    PRONG_ASSERT(schema[i].has_default, op_name, " was called without its argument ",
-                 schema[i].name);
-    all.push_back(schema[i].default_value);
-  }
-  return run_op(op, all);
+  if (args.size() == op.schema().arguments.size()) return run_op(op, args);
+  return run_op(op, op.schema().with_defaults(args));
 }
 
 void init_op_functions(PyObject* module) {

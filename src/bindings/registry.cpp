@@ -9,7 +9,6 @@
 #include "bindings/tensor_type.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
-#include "ops/mutation.h"
 
 namespace nb = nanobind;
 
@@ -92,8 +91,9 @@ nb::dict describe(const OpDef& op) {
   d["is_fusible"] = op.pointwise() != nullptr;
   d["mutates"] = op.mutated_argument();
   nb::list lists;
-  for (int i = 0; i < 64; ++i)
-    if (mutated_lists(op) >> i & 1) lists.append(i);
+  for (size_t i = 0; i < op.schema().arguments.size(); ++i)
+    if ((op.written_arguments() >> i & 1) && op.schema().arguments[i].type->is(TypeKind::kList))
+      lists.append(i);
   d["mutates_lists"] = lists;
   d["view_of"] = op.viewed_argument();
   d["random"] = op.is_random();

@@ -85,17 +85,10 @@ bool may_raise(const OpDef& op, std::span<const IValue> args) {
   return found;
 }
 
-// Batch statistics are folded into the running ones, which the op's definition does not name as written: it runs where the
-// program calls it.
-bool folds_statistics(const OpDef& op, std::span<const IValue> args) {
-  const int mean = op.schema().find("running_mean"), training = op.schema().find("training");
-  return mean >= 0 && training >= 0 && args[static_cast<size_t>(mean)].is_tensor() &&
-         args[static_cast<size_t>(training)].is_bool() && args[static_cast<size_t>(training)].to_bool();
-}
-
 // May the op give a view or its argument itself?
 bool may_alias(const OpDef& op) {
   if (op.is_random()) return false;
+  if (op.is_composite()) return true;  // what its last op gives
   return op.family() == Family::kView || op.family() == Family::kCopy || op.family() == Family::kOpaque ||
          op.viewed_argument() >= 0;
 }
@@ -149,10 +142,9 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     if (!is_plain(a)) return run_now(op, args, "an argument is neither a tensor nor a constant");
   if (!gives_tensors(op)) return run_now(op, args, "the op answers with a Python value");
   const int written = op.mutated_argument();
-  if (written >= 0 && !args[static_cast<size_t>(written)].is_tensor())
-    return run_now(op, args, "the op writes the tensors of a list");
-  if (op.family() == Family::kOpaque && folds_statistics(op, args))
-    return run_now(op, args, "running statistics are written");
+  const bool writes_its_result = written >= 0 && args[static_cast<size_t>(written)].is_tensor();
+  if (op.written_arguments(args) & ~(writes_its_result ? uint64_t{1} << written : 0))
+    return run_now(op, args, "the op writes more than the tensor that it gives back");
   const bool changes_geometry = written >= 0 && (op.family() == Family::kView || !op.is_differentiable());
   if (changes_geometry) return run_now(op, args, "the op changes the shape or the history of a tensor in place");
 

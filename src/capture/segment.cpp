@@ -83,24 +83,19 @@ void Segment::fill(std::vector<IValue> results) {
                 " of the compiled graph has shape ", r.sizes(), " and dtype ", r.dtype(), ", but ", expected.sizes, " and ",
                 expected.dtype, " were recorded for it");
     Storage& waiting = *live_[v].storage;
-    // A few kernels lay their result out in another way than shape rules tell. A tensor that has no views yet may follow.
+    // A few kernels lay their result out in another way than shape rules tell; a tensor without views may follow.
     TensorImpl* owner = live_[v].impl.get();
     const auto shares = [&](const Live& l) { return l.storage.get() == &waiting; };
-    if (!r.is_contiguous() && r.offset() == 0 && std::count_if(live_.begin(), live_.end(), shares) == 1 &&
-        r.impl()->use_count() == 1 && r.storage()->use_count() == 1 && r.storage()->is_resizable() &&
-        r.storage()->bytes() == waiting.bytes() && owner->storage.get() == &waiting) {
-      owner->strides = r.strides();
-      owner->is_contiguous = false;
-      waiting.take_memory_of(*r.storage());
-      waiting.set_deferred(nullptr);
-      continue;
-    }
-    const bool is_own = r.is_contiguous() && r.offset() == 0 && r.impl()->use_count() == 1 && r.storage()->use_count() == 1 &&
+    const bool has_views = std::count_if(live_.begin(), live_.end(), shares) != 1 || owner->storage.get() != &waiting;
+    const bool is_own = r.offset() == 0 && r.impl()->use_count() == 1 && r.storage()->use_count() == 1 &&
                         r.storage()->is_resizable() && r.storage()->bytes() == waiting.bytes();
-    if (!is_own) {
+    if (!is_own || (has_views && !r.is_contiguous())) {
       Tensor copy = Tensor::empty(r.sizes(), r.dtype());
       copy_into(copy, r);
       r = std::move(copy);
+    } else if (!has_views) {
+      owner->strides = r.strides();
+      owner->is_contiguous = r.is_contiguous();
     }
     waiting.take_memory_of(*r.storage());
     waiting.set_deferred(nullptr);

@@ -48,9 +48,9 @@ Tensor fit(Tensor g, const TensorMeta& to, const Node& from, size_t index) {
   return g;
 }
 
+// May a sum be written into it?
 bool is_mine_alone(const Tensor& t) {
-  return t.impl()->use_count() == 1 && t.storage()->use_count() == 1 && t.is_contiguous() &&
-         !t.requires_grad();
+  return is_unshared(t) && t.is_contiguous() && !t.requires_grad();
 }
 
 void add_into(Tensor& sum, Tensor more) {

@@ -12,15 +12,8 @@ namespace prong::eager {
 std::atomic<std::string (*)()> anomaly_where{nullptr};
 
 IValue EagerBuilder::apply(const OpDef& op, std::span<const IValue> args) {
-  const auto& schema = op.schema().arguments;
-  if (args.size() == schema.size()) return run(op, args);
-  std::vector<IValue> all(args.begin(), args.end());
-  for (size_t i = args.size(); i < schema.size(); ++i) {
-    PRONG_ASSERT(schema[i].has_default, op.name(), " was applied without its argument ",
-                 schema[i].name);
-    all.push_back(schema[i].default_value);
-  }
-  return run(op, all);
+  if (args.size() == op.schema().arguments.size()) return run(op, args);
+  return run(op, op.schema().with_defaults(args));
 }
 
 EagerBuilder& eager_builder() {
@@ -306,12 +299,11 @@ void rebase_history(const Tensor& target, Ref<Node> node, size_t edge) {
 
 // ── leaves ──
 
-namespace {
-
-// Nobody else sees the tensor or its memory.
 bool is_unshared(const Tensor& t) {
   return t.impl()->use_count() == 1 && t.storage()->use_count() == 1 && !t.storage()->is_exposed();
 }
+
+namespace {
 
 std::mutex& accumulate_lock(const Tensor& leaf) {
   static std::mutex locks[16];

@@ -33,6 +33,8 @@ void check_inplace(const Tensor& target);
 void check_inplace_view(const Tensor& target);
 
 Tensor shallow_copy(const Tensor& t);  // the same memory, without any history
+// Nobody else sees the tensor or its memory: it may be written, or handed on as it is.
+bool is_unshared(const Tensor& t);
 void accumulate_grad(const Tensor& leaf, Tensor gradient);
 void accumulate_retained(const Tensor& t, const Tensor& gradient);
 

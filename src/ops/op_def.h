@@ -117,6 +117,9 @@ class OpDef {
   OpDef&
   not_differentiable(std::string why);  // results never require grad (comparisons, argmax, ...)
   OpDef& mutates(int argument);         // writes that argument in place and returns it
+  // Writes the tensors of these arguments too, lists or not, and does not return them; with
+  // `only_if`, just in calls where that bool argument is true.
+  OpDef& writes(std::initializer_list<int> arguments, int only_if = -1);
   OpDef& view_of(int argument);  // result shares its storage (may return the argument itself)
   OpDef& random();               // draws from the generator
   OpDef& takes_complex();  // its kernel knows complex tensors; views, copies, factories and host
@@ -139,6 +142,14 @@ class OpDef {
   CostFn cost() const { return cost_; }
   const PointwiseDef* pointwise() const { return pointwise_; }
   int mutated_argument() const { return mutates_; }  // -1: none
+  // Bit i: tensors of argument i may be written, by mutates() or writes(). What passes, capture and
+  // the like ask.
+  uint64_t written_arguments() const {
+    return writes_ | (mutates_ >= 0 ? uint64_t{1} << mutates_ : 0);
+  }
+  // The same of one call: without what is None in it, or kept from being written by its flag.
+  uint64_t written_arguments(std::span<const IValue> args) const;
+  int writes_only_if() const { return writes_only_if_; }  // the argument, -1: always
   int viewed_argument() const { return view_of_; }
   bool is_random() const { return random_; }
   bool takes_complex() const { return takes_complex_; }
@@ -165,7 +176,8 @@ class OpDef {
   ShapeFn shape_ = nullptr;
   CostFn cost_ = nullptr;
   PointwiseDef* pointwise_ = nullptr;
-  int mutates_ = -1, view_of_ = -1;
+  int mutates_ = -1, view_of_ = -1, writes_only_if_ = -1;
+  uint64_t writes_ = 0;
   bool random_ = false, composite_ = false, takes_complex_ = false;
   std::shared_ptr<GradientDef> gradient_;  // shared with the in-place form
   std::string dynamic_shape_, no_grad_, no_vmap_, not_differentiable_, reference_;

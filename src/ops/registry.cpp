@@ -57,6 +57,19 @@ OpDef& OpDef::not_differentiable(std::string why) {
   not_differentiable_ = std::move(why);
   return *this;
 }
+OpDef& OpDef::writes(std::initializer_list<int> arguments, int only_if) {
+  for (int i : arguments) writes_ |= uint64_t{1} << i;
+  writes_only_if_ = only_if;
+  return *this;
+}
+uint64_t OpDef::written_arguments(std::span<const IValue> args) const {
+  const bool is_kept =
+      writes_only_if_ >= 0 && !args[static_cast<size_t>(writes_only_if_)].to_bool();
+  uint64_t bits = is_kept ? written_arguments() & ~writes_ : written_arguments();
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].is_none()) bits &= ~(uint64_t{1} << i);
+  return bits;
+}
 OpDef& OpDef::mutates(int argument) {
   mutates_ = argument;
   return *this;
@@ -174,16 +187,9 @@ std::vector<std::optional<Tensor>> optional_tensors_from(const IValue& list) {
 
 IValue call_op(const OpDef& op, std::span<const IValue> given) {
   const KernelFn run = composing ? composing : op.kernel();
-  const auto& arguments = op.schema().arguments;
   check_complex(op, given);
-  if (given.size() == arguments.size()) return run(op, given);
-  std::vector<IValue> args(given.begin(), given.end());
-  for (size_t i = given.size(); i < arguments.size(); ++i) {
-    PRONG_ASSERT(arguments[i].has_default, op.name(), " was called without its argument ",
-                 arguments[i].name);
-    args.push_back(arguments[i].default_value);
-  }
-  return run(op, args);
+  if (given.size() == op.schema().arguments.size()) return run(op, given);
+  return run(op, op.schema().with_defaults(given));
 }
 
 }  // namespace prong

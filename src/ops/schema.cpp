@@ -230,6 +230,16 @@ std::string Schema::str() const {
   return out + ")";
 }
 
+std::vector<IValue> Schema::with_defaults(std::span<const IValue> given) const {
+  std::vector<IValue> all(given.begin(), given.end());
+  for (size_t i = given.size(); i < arguments.size(); ++i) {
+    PRONG_ASSERT(arguments[i].has_default, name, " was called without its argument ",
+                 arguments[i].name);
+    all.push_back(arguments[i].default_value);
+  }
+  return all;
+}
+
 int Schema::find(std::string_view argument_name) const {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].name == argument_name) return static_cast<int>(i);

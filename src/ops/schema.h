@@ -35,6 +35,9 @@ struct Schema {
       std::string_view text);  // kValue with a caret text on a mistake (found at start-up by tests)
   std::string str() const;     // parses back to the same schema
   int find(std::string_view argument_name) const;  // -1 when absent
+  // The leading arguments that are given, and the defaults of the rest; an internal error where
+  // there is none.
+  std::vector<IValue> with_defaults(std::span<const IValue> given) const;
   // Number of leading arguments that may be given by position.
   int num_positional() const;
   // PyTorch's varargs form: x.permute(0, 2, 1), torch.zeros(2, 3): true when the only positional

@@ -17,6 +17,16 @@ bool any_inside(const Node& n, F f) {
   return false;
 }
 
+// Does the op of this node write a tensor that it is given?
+bool writes(const Node& n) {
+  const OpDef& op = n.op();
+  if (op.mutated_argument() >= 0) return true;
+  if (op.written_arguments() == 0) return false;
+  if (op.writes_only_if() < 0) return true;
+  const IValue* flag = n.input(static_cast<size_t>(op.writes_only_if()))->constant();
+  return !flag || flag->to_bool();
+}
+
 bool is_immutable(const Type& t) {
   switch (t.kind()) {
   case TypeKind::kNone:
@@ -43,7 +53,7 @@ bool is_immutable(const Type& t) {
 bool is_droppable(const Node& n) {
   switch (n.kind()) {
   case NodeKind::kOp:
-    return n.op().mutated_argument() < 0 && !n.op().is_random();
+    return !writes(n) && !n.op().is_random();
   case NodeKind::kHost:
     return n.host().effect == Effect::kPure;
   case NodeKind::kConstant:
@@ -72,7 +82,7 @@ bool is_droppable(const Node& n) {
 bool may_write(const Node& n) {
   switch (n.kind()) {
   case NodeKind::kOp:
-    return n.op().mutated_argument() >= 0;
+    return writes(n);
   case NodeKind::kHost:
     return n.host().effect == Effect::kMutates || n.host().effect == Effect::kEffect;
   case NodeKind::kIf:
@@ -94,8 +104,7 @@ bool may_write(const Node& n) {
 bool is_repeatable(const Node& n) {
   switch (n.kind()) {
   case NodeKind::kOp:
-    return n.op().mutated_argument() < 0 && !n.op().is_random() &&
-           n.op().family() != Family::kFactory;
+    return !writes(n) && !n.op().is_random() && n.op().family() != Family::kFactory;
   case NodeKind::kHost:
     return n.host().effect == Effect::kPure || n.host().effect == Effect::kMayRaise ||
            n.host().effect == Effect::kReads;
@@ -115,7 +124,7 @@ bool is_private(const Value& v) {
   if (!v.type()->is(TypeKind::kTensor)) return false;
   return std::all_of(v.uses().begin(), v.uses().end(), [](const Use& use) {
     const Node& n = *use.user;
-    if (!n.is(NodeKind::kOp) || n.op().mutated_argument() >= 0) return false;
+    if (!n.is(NodeKind::kOp) || writes(n)) return false;
     return n.op().viewed_argument() != use.index || is_private(*n.output());
   });
 }

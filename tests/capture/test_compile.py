@@ -360,3 +360,25 @@ def test_running_statistics_are_folded_at_each_call():
             x = torch.randn(4, 3)
             assert g(captured, x).tolist() == f(plain, x).tolist()
             assert captured.running_mean.tolist() == plain.running_mean.tolist()
+
+
+def test_a_result_that_is_a_view_of_an_argument_stays_one():
+    @torch.compile(backend="interpreter")
+    def turned(x):
+        return torch.einsum("ij->ji", x)
+
+    for _ in range(3):
+        x = torch.zeros(2, 3)
+        y = turned(x)
+        assert y.stride() == (1, 3)
+        y[0, 1] = 5.0
+        assert x[1, 0].item() == 5
+
+
+def test_a_stance_that_would_be_seen_is_refused():
+    with torch.compiler.set_stance("force_eager"):
+        pass
+    with pytest.raises(NotImplementedError, match="fail_on_recompile"):
+        torch.compiler.set_stance("fail_on_recompile")
+    with pytest.raises(RuntimeError, match="invalid torch.compile stance"):
+        torch.compiler.set_stance("never")

@@ -39,10 +39,26 @@ def assume_constant_result(fn):
     return fn
 
 
+# Stances that differ in what is compiled, never in a result: accepted, and nothing changes.
+_STANCES = (
+    "default",
+    "force_eager",
+    "eager_on_recompile",
+    "eager_then_compile",
+    "aot_eager_then_compile",
+)
+
+
 class set_stance:
-    """Accepted as a function and as a context; every stance gives the same results, so it changes nothing."""
+    """A function and a context. The one stance that can be told from outside is not here yet."""
 
     def __init__(self, stance="default", **settings):
+        if stance == "fail_on_recompile":
+            raise NotImplementedError(
+                "prong has no stance 'fail_on_recompile' yet: recompilations are not refused"
+            )
+        if stance not in _STANCES:
+            raise RuntimeError(f"invalid torch.compile stance {stance!r}; there are {_STANCES}")
         self.stance = stance
 
     def __enter__(self):

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ops/kernels/optimizer_rules.h"
-#include "ops/mutation.h"
 #include "runtime/parallel.h"
 
 namespace prong {
@@ -196,19 +195,18 @@ void register_clip(Registry& r) {
           [](const std::vector<TensorMeta>& tensors, double) { return total_norm_meta(tensors); })
       .samples({{"[t(2, 3), t(4)], 2.0"}, {"[t(3), t()], 1.0"}, {"[t(3), t(2)], 3.0"}})
       .reference("np.sum([np.sum(np.abs(x) ** ord) for x in tensors]) ** (1 / ord)");
-  set_mutated_lists(
-      clip_op(r, "_clip_by_norm_(tensors: Tensor[], total_norm: Tensor, max_norm: float) -> None",
-              "Scales tensors by max_norm / total_norm where that is below one."),
-      {0})
+  clip_op(r, "_clip_by_norm_(tensors: Tensor[], total_norm: Tensor, max_norm: float) -> None",
+          "Scales tensors by max_norm / total_norm where that is below one.")
+      .mutates(0)
       .kernel([](const Tensors& tensors, const Tensor& total, double max_norm) {
         const double factor = max_norm / (total.item_double() + 1e-6);
         change_all("_clip_by_norm_", tensors, Scale{factor > 1 ? 1.0 : factor});
       })
       .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3), t(4)], pos(), 0.5"}});
-  set_mutated_lists(clip_op(r, "_clip_by_value_(tensors: Tensor[], limit: float) -> None",
-                            "Clamps tensors to [-limit, limit]."),
-                    {0})
+  clip_op(r, "_clip_by_value_(tensors: Tensor[], limit: float) -> None",
+          "Clamps tensors to [-limit, limit].")
+      .mutates(0)
       .kernel([](const Tensors& tensors, double limit) {
         change_all("_clip_by_value_", tensors, Clamp{limit});
       })

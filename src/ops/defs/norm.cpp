@@ -357,6 +357,7 @@ void register_norm(Registry& r) {
       .doc(
           "Normalises each channel of [N, C, ...]; training uses (and folds into the running) "
           "statistics of the batch.")
+      .writes({3, 4}, 5)  // the running statistics, where it trains
       .where({.method = false})
       .shape([](const TensorMeta& x, std::optional<TensorMeta>, std::optional<TensorMeta>,
                 std::optional<TensorMeta> m, std::optional<TensorMeta> v, bool training, double,

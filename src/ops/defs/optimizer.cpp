@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ops/kernels/optimizer_rules.h"
-#include "ops/mutation.h"
 
 namespace prong {
 
@@ -17,7 +16,10 @@ constexpr const char* kInPlace = "it changes parameters behind the tape's back, 
 
 OpDef& step_op(Registry& r, std::string_view schema, std::string doc,
                std::initializer_list<int> written) {
-  return set_mutated_lists(r.add(schema), written)
+  return r.add(schema)
+      .mutates(*written.begin())
+      .writes(written)
+      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .doc(std::move(doc))
       .family(Family::kOpaque)
       .where({.method = false})
@@ -72,7 +74,6 @@ void register_sgd(Registry& r) {
             lists, same_rule(params, optimizer::Sgd{common(maximize, weight_decay), lr, momentum,
                                                     dampening, nesterov, is_first}));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3), t(4)], [t(2, 3), t(4)], [], 0.1, 0.0, 0.0, 0.01, False, False, False"},
                 {"[t(3)], [t(3)], [t(3)], 0.1, 0.9, 0.0, 0.0, True, True, False"}});
 }
@@ -102,7 +103,6 @@ void register_adam(Registry& r) {
         };
         optimizer::update(lists, rules<optimizer::Adam>(count_steps(lists, steps), rule_at));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3), t(4)], [t(2, 3), t(4)], [t(2, 3), t(4)], [pos(2, 3), pos(4)], [], "
                  "[pos(), pos()], 0.1, 0.9, 0.99, 1e-8, 0.0, False, False, False"},
                 {"[t(3)], [t(3)], [t(3)], [pos(3)], [pos(3)], [pos()], 0.1, 0.9, 0.99, 1e-8, 0.1, "
@@ -138,7 +138,6 @@ void register_nadam(Registry& r) {
         }
         optimizer::update(lists, each);
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [t(2, 3)], [pos(2, 3)], [pos()], [pos()], 0.1, 0.9, 0.99, "
                  "1e-8, 0.0, 0.004, False, False"}});
 }
@@ -171,7 +170,6 @@ void register_radam(Registry& r) {
         };
         optimizer::update(lists, rules<optimizer::RAdam>(count_steps(lists, steps), rule_at));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [t(2, 3)], [pos(2, 3)], [pos()], 0.1, 0.9, 0.99, 1e-8, "
                  "0.0, False, False"}});
 }
@@ -193,7 +191,6 @@ void register_adamax(Registry& r) {
         };
         optimizer::update(lists, rules<optimizer::Adamax>(count_steps(lists, steps), rule_at));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [t(2, 3)], [pos(2, 3)], [pos()], 0.1, 0.9, 0.99, 1e-8, "
                  "0.0, False"}});
 }
@@ -219,7 +216,6 @@ void register_rmsprop(Registry& r) {
                           same_rule(params, optimizer::RmsProp{common(maximize, weight_decay), lr,
                                                                alpha, eps, momentum, centered}));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [pos(2, 3)], [], [], [pos()], 0.1, 0.9, 1e-8, 0.0, 0.0, "
                  "False, False"},
                 {"[t(3)], [t(3)], [pos(3)], [t(3)], [t(3)], [pos()], 0.1, 0.9, 1e-8, 0.1, 0.9, "
@@ -242,7 +238,6 @@ void register_adagrad(Registry& r) {
         };
         optimizer::update(lists, rules<optimizer::Adagrad>(count_steps(lists, steps), rule_at));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [pos(2, 3)], [pos()], 0.1, 0.0, 1e-8, 0.0, False"}});
 }
 
@@ -262,7 +257,6 @@ void register_adadelta(Registry& r) {
             lists,
             same_rule(params, optimizer::Adadelta{common(maximize, weight_decay), lr, rho, eps}));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [pos(2, 3)], [pos(2, 3)], [pos()], 1.0, 0.9, 1e-6, 0.0, "
                  "False"}});
 }
@@ -290,7 +284,6 @@ void register_asgd(Registry& r) {
         }
         optimizer::update(lists, each);
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [t(2, 3)], [pos()], [pos()], [pos()], 0.01, 1e-4, 0.75, "
                  "1e6, 0.0, False"}});
 }
@@ -310,7 +303,6 @@ void register_rprop(Registry& r) {
         optimizer::update(lists, same_rule(params, optimizer::Rprop{common(maximize, 0), smaller,
                                                                     larger, least, most}));
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
       .samples({{"[t(2, 3)], [t(2, 3)], [t(2, 3)], [pos(2, 3)], [pos()], 0.5, 1.2, 1e-6, 50.0, "
                  "False"}});
 }

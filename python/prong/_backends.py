@@ -1,13 +1,14 @@
 """Back ends of compile() by name or as callables. Called by _compile."""
 
-import importlib.metadata
+import importlib
 
-from prong import fx
 from prong._compile_errors import BackendCompilerFailed
 
 _registered = {}
 _NATIVE = {
     "llvm": "llvm",
+    # PyTorch's name for its own default, which programs write out: it means the default here too.
+    # It is not PyTorch's compiler.
     "inductor": "llvm",
     "interpreter": "interpreter",
     "eager": "interpreter",
@@ -23,15 +24,20 @@ def register_backend(compiler=None, name=None):
     return compiler
 
 
+def _entry_points():
+    # Loaded late: it takes longer than all of prong, and few programs bring a back end along.
+    return importlib.import_module("importlib.metadata").entry_points(group="prong.backends")
+
+
 def list_backends(exclude_tags=()):
-    found = {e.name for e in importlib.metadata.entry_points(group="prong.backends")}
+    found = {e.name for e in _entry_points()}
     return sorted(set(_NATIVE) | set(_registered) | found)
 
 
 def _callable_named(name):
     if name in _registered:
         return _registered[name]
-    for entry in importlib.metadata.entry_points(group="prong.backends"):
+    for entry in _entry_points():
         if entry.name == name:
             return entry.load()
     raise RuntimeError(f"no back end named {name!r}; there are {', '.join(list_backends())}")
@@ -47,6 +53,7 @@ def find_backend(backend):
         raise TypeError(f"backend must be a name or a callable, got {type(compiler).__name__}")
 
     def build(description, example_inputs):
+        fx = importlib.import_module("prong.fx")  # for back ends in Python alone
         module = fx.GraphModule.from_description(description, example_inputs)
         try:
             return compiler(module, example_inputs)

@@ -1,7 +1,7 @@
 """autograd.Function: a step of the tape whose forward and backward are written in Python."""
 
 import functools
-import inspect
+import importlib
 
 from prong import _core
 from prong._core import Tensor
@@ -86,7 +86,8 @@ def _run_forward(function_type, ctx, args, kwargs):
         outputs = function_type.forward(*args, **kwargs)
         bound = args
         if kwargs:
-            bound = inspect.signature(function_type.forward).bind(*args, **kwargs).args
+            inspect = importlib.import_module("inspect")  # slow to load, and seldom needed
+        bound = inspect.signature(function_type.forward).bind(*args, **kwargs).args
         function_type.setup_context(ctx, bound, outputs)
         return outputs
 

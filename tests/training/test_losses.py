@@ -1,6 +1,5 @@
 """100 steps of training from one seed: the losses are PyTorch's, from goldens, and live where it is installed."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 from training_programs import CASES
 
 GOLDEN = Path(__file__).with_name("losses.json")
-PROGRAM = Path(__file__).with_name("seeds") / "train_step.py"
+PROGRAM = Path(__file__).with_name("programs") / "step_through_torchdynamo.py"
 
 
 def run(module, case):
@@ -32,15 +31,18 @@ def test_losses_of_pytorch(case):
     np.testing.assert_allclose(run(prong, case), run(torch, case), rtol=1e-5, atol=1e-5)
 
 
-def test_the_seeds_program_runs_as_it_is():
-    """Through `python -m prong`, with its imports of torch and torchdynamo."""
-    if importlib.util.find_spec("prong.torchdynamo") is None:
-        pytest.skip("needs prong.compile")
-    command = [sys.executable, "-m", "prong", str(PROGRAM)]
+def losses_of_program(*arguments):
+    command = [sys.executable, "-m", "prong", str(PROGRAM), *arguments]
     out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
-    losses = [float(line.removeprefix("Loss: ")) for line in out.splitlines()]
+    return [float(line.removeprefix("Loss: ")) for line in out.splitlines()]
+
+
+def test_a_step_through_torchdynamo():
+    """By `python -m prong`, with its imports of torch and torchdynamo: as without torchdynamo."""
+    losses = losses_of_program()
     assert len(losses) == 100
     assert all(0.5 < loss < 3 for loss in losses)
+    assert losses == losses_of_program("plain")
 
 
 @pytest.mark.parametrize("threads", [1, 3])

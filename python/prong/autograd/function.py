@@ -87,7 +87,7 @@ def _run_forward(function_type, ctx, args, kwargs):
         bound = args
         if kwargs:
             inspect = importlib.import_module("inspect")  # slow to load, and seldom needed
-        bound = inspect.signature(function_type.forward).bind(*args, **kwargs).args
+            bound = inspect.signature(function_type.forward).bind(*args, **kwargs).args
         function_type.setup_context(ctx, bound, outputs)
         return outputs
 

@@ -24,7 +24,7 @@ enum class ErrorKind {
   kFileNotFound,    // FileNotFoundError
   kOs,              // OSError
   kImport,          // ImportError
-    kBuffer,          // BufferError
+  kBuffer,          // BufferError
   kLinAlg,          // torch.linalg.LinAlgError, a RuntimeError: a singular matrix, no convergence
   kUnsupported,  // a limit of a front end (script, capture); RuntimeError in Python, message ends
                  // with its id

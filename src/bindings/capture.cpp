@@ -37,8 +37,9 @@ struct CompiledFunction {
   PyObject* function;
   PyObject* dict;
   PyObject* weakrefs;
-  PyObject* listener;  // called with ("break", reason, place) and ("graph", description, is_new); or null
-  Target* target;      // owned
+  PyObject*
+      listener;  // called with ("break", reason, place) and ("graph", description, is_new); or null
+  Target* target;                             // owned
   std::vector<std::shared_ptr<Plan>>* plans;  // owned; the one used last stands first
   int unplanned;
   std::string why_evaluated;
@@ -76,13 +77,14 @@ class Observer final : public SegmentObserver {
     target_.ops += static_cast<int64_t>(trace->nodes.size());
     target_.compiled += is_new;
     if (is_new) {
-      PRONG_LOG(kCapture, target_.name, ": compiled a graph of ", trace->nodes.size(), " ops with ", trace->inputs.size(),
-                " inputs and ", trace->outputs.size(), " outputs");
+      PRONG_LOG(kCapture, target_.name, ": compiled a graph of ", trace->nodes.size(), " ops with ",
+                trace->inputs.size(), " inputs and ", trace->outputs.size(), " outputs");
     }
     if (!listener_) return;
     WithGil gil;
     Owned description(describe_trace(*trace, NumberInputs(trace->numbers.size(), false)));
-    Owned done(checked(PyObject_CallFunction(listener_, "sOi", "graph", description.get(), int{is_new})));
+    Owned done(
+        checked(PyObject_CallFunction(listener_, "sOi", "graph", description.get(), int{is_new})));
   }
 
   Place place() override {
@@ -102,17 +104,18 @@ class Observer final : public SegmentObserver {
     if (!had_work_) return;
     if (target_.is_whole) refuse(pending_.reason, pending_.place);
     target_.breaks += 1;
-    PRONG_LOG(kCapture, target_.name, ": break ", target_.breaks, " at ", pending_.place.file, ":", pending_.place.line, ": ",
-              pending_.reason);
+    PRONG_LOG(kCapture, target_.name, ": break ", target_.breaks, " at ", pending_.place.file, ":",
+              pending_.place.line, ": ", pending_.reason);
     if (!listener_) return;
     WithGil gil;
-    Owned done(checked(PyObject_CallFunction(listener_, "ss(si)", "break", pending_.reason.c_str(), pending_.place.file.c_str(),
-                                             pending_.place.line)));
+    Owned done(checked(PyObject_CallFunction(listener_, "ss(si)", "break", pending_.reason.c_str(),
+                                             pending_.place.file.c_str(), pending_.place.line)));
   }
 
   [[noreturn]] void refuse(const std::string& reason, const Place& place) {
     WithGil gil;
-    const std::string text = cat("fullgraph=True, but the graph breaks at ", place.file, ":", place.line, ": ", reason);
+    const std::string text =
+        cat("fullgraph=True, but the graph breaks at ", place.file, ":", place.line, ": ", reason);
     PyErr_SetString(unsupported_error ? unsupported_error : PyExc_RuntimeError, text.c_str());
     throw PythonError();
   }
@@ -123,8 +126,8 @@ class Observer final : public SegmentObserver {
   bool is_pending_ = false, had_work_ = false;
 };
 
-constexpr size_t kMaxPlans = 8;       // more kinds of calls than this are evaluated each time
-constexpr int kMaxUnplanned = 4;      // so many calls in a row gave no plan: no more attempts
+constexpr size_t kMaxPlans = 8;   // more kinds of calls than this are evaluated each time
+constexpr int kMaxUnplanned = 4;  // so many calls in a row gave no plan: no more attempts
 
 // Evaluates the call and records it; leaves a plan where all of it was followed.
 PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject* kwnames) {
@@ -137,7 +140,8 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   std::optional<Tracker> tracker;
   std::vector<Term> terms;
   static const bool skips_plans = env_has("PRONG_SKIP", "plans");
-  const bool is_planned = !skips_plans && !is_recording() && !f->listener && f->unplanned < kMaxUnplanned && f->plans->size() < kMaxPlans;
+  const bool is_planned = !skips_plans && !is_recording() && !f->listener &&
+                          f->unplanned < kMaxUnplanned && f->plans->size() < kMaxPlans;
   const HookScope hook;
   CallScope scope(*target, &observer);
   struct TrackerScope {
@@ -227,9 +231,12 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<compiled %R>", as_compiled(self)->function); }
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<compiled %R>", as_compiled(self)->function);
+}
 
-// What the instance's dict lacks is the function's: __name__ is set there, __code__ and __defaults__ are not.
+// What the instance's dict lacks is the function's: __name__ is set there, __code__ and
+// __defaults__ are not.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* own = PyObject_GenericGetAttr(self, name);
   if (own || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
@@ -239,9 +246,12 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
 
 PyObject* counters(PyObject* self, PyObject*) {
   const Target& t = *as_compiled(self)->target;
-  return Py_BuildValue("{sLsLsLsLsLsnsnss}", "graphs", (long long)t.graphs, "breaks", (long long)t.breaks, "ops", (long long)t.ops,
-                       "compiled", (long long)t.compiled, "replays", (long long)t.replays, "programs", (Py_ssize_t)t.cache->size(), "plans",
-                       (Py_ssize_t)as_compiled(self)->plans->size(), "why_evaluated", as_compiled(self)->why_evaluated.c_str());
+  return Py_BuildValue("{sLsLsLsLsLsnsnss}", "graphs", (long long)t.graphs, "breaks",
+                       (long long)t.breaks, "ops", (long long)t.ops, "compiled",
+                       (long long)t.compiled, "replays", (long long)t.replays, "programs",
+                       (Py_ssize_t)t.cache->size(), "plans",
+                       (Py_ssize_t)as_compiled(self)->plans->size(), "why_evaluated",
+                       as_compiled(self)->why_evaluated.c_str());
 }
 PyObject* forget(PyObject* self, PyObject*) {
   as_compiled(self)->target->cache->clear();
@@ -250,9 +260,10 @@ PyObject* forget(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {{"_counters", counters, METH_NOARGS, "Graphs run, breaks, ops and graphs compiled so far."},
-                         {"_forget", forget, METH_NOARGS, "Drops what was compiled."},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"_counters", counters, METH_NOARGS, "Graphs run, breaks, ops and graphs compiled so far."},
+    {"_forget", forget, METH_NOARGS, "Drops what was compiled."},
+    {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CompiledFunction, vectorcall), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(CompiledFunction, dict), READONLY, nullptr},
@@ -260,8 +271,9 @@ PyMemberDef members[] = {
     {"__wrapped__", T_OBJECT, offsetof(CompiledFunction, function), READONLY, nullptr},
     {"_listener", T_OBJECT, offsetof(CompiledFunction, listener), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-PyGetSetDef getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
                        {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
@@ -274,13 +286,13 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_getset, getset},
                        {0, nullptr}};
 PyType_Spec spec = {"prong.CompiledFunction", sizeof(CompiledFunction), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
-                        Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                        Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                     slots};
 
 // backend: "interpreter", "llvm", or the callable of python_backend.
-nb::object compile(nb::handle function, nb::handle backend, nb::handle identity, bool is_whole, bool is_checked,
-                   const std::string& name) {
+nb::object compile(nb::handle function, nb::handle backend, nb::handle identity, bool is_whole,
+                   bool is_checked, const std::string& name) {
   auto target = make_ref<Target>();
   Ref<Backend> maker;
   if (nb::isinstance<nb::str>(backend)) {
@@ -317,8 +329,8 @@ void bind_capture(nb::module_& m) {
   d.set_error = &set_error_from_current_exception;
   compiled_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddType(m.ptr(), compiled_type));
-  m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"), nb::arg("is_whole"),
-        nb::arg("is_checked"), nb::arg("name"));
+  m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"),
+        nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("name"));
   m.def("capture_set_up", [](const std::string& folder, nb::handle unsupported) {
     own_folder = new std::string(folder);
     unsupported_error = Py_NewRef(unsupported.ptr());
@@ -327,10 +339,11 @@ void bind_capture(nb::module_& m) {
   m.def("capture_settle", [](const std::string& reason) {
     if (is_recording()) thread_recorder().settle(reason.c_str());
   });
-  m.def("capture_call_plainly", [](const std::string& reason, nb::handle function, nb::args args, nb::kwargs kwargs) {
-    const Pause pause(reason.c_str());
-    return nb::steal(checked(PyObject_Call(function.ptr(), args.ptr(), kwargs.ptr())));
-  });
+  m.def("capture_call_plainly",
+        [](const std::string& reason, nb::handle function, nb::args args, nb::kwargs kwargs) {
+          const Pause pause(reason.c_str());
+          return nb::steal(checked(PyObject_Call(function.ptr(), args.ptr(), kwargs.ptr())));
+        });
 }
 
 }  // namespace prong::python

@@ -32,7 +32,9 @@ class Description {
     for (const ValueId v : trace.outputs) append(outputs_, text(names_[static_cast<size_t>(v)]));
   }
 
-  PyObject* tuple() const { return checked(PyTuple_Pack(3, inputs_.get(), nodes_.get(), outputs_.get())); }
+  PyObject* tuple() const {
+    return checked(PyTuple_Pack(3, inputs_.get(), nodes_.get(), outputs_.get()));
+  }
 
  private:
   static void append(Owned& list, PyObject* stolen) {
@@ -40,13 +42,16 @@ class Description {
     checked(PyList_Append(list.get(), item.get()));
   }
 
-  PyObject* reference(const std::string& name) const { return checked(Py_BuildValue("(ss)", "%", name.c_str())); }
+  PyObject* reference(const std::string& name) const {
+    return checked(Py_BuildValue("(ss)", "%", name.c_str()));
+  }
 
   PyObject* constant(const IValue& v) const {
     if (v.is_tensor() && v.tensor_impl()->is_wrapped_number) {
       const Tensor t = v.to_tensor();
       if (t.dtype() == DType::kBool) return PyBool_FromLong(t.item_int() != 0);
-      return checked(is_floating(t.dtype()) ? PyFloat_FromDouble(t.item_double()) : PyLong_FromLongLong(t.item_int()));
+      return checked(is_floating(t.dtype()) ? PyFloat_FromDouble(t.item_double())
+                                            : PyLong_FromLongLong(t.item_int()));
     }
     return to_python(v);
   }
@@ -70,7 +75,8 @@ class Description {
 
   bool is_default(const Operand& o, const Argument& a) const {
     if (!a.has_default) return false;
-    if (o.kind == Operand::Kind::kConstant) return equal(trace_.constants[static_cast<size_t>(o.index)], a.default_value);
+    if (o.kind == Operand::Kind::kConstant)
+      return equal(trace_.constants[static_cast<size_t>(o.index)], a.default_value);
     if (o.kind == Operand::Kind::kNumber)
       return number_names_[static_cast<size_t>(o.index)].empty() &&
              equal(trace_.numbers[static_cast<size_t>(o.index)], a.default_value);
@@ -93,15 +99,18 @@ class Description {
         checked(PyList_Append(args.get(), value.get()));
     }
     Owned outputs(checked(PyList_New(0)));
-    for (int32_t k = 0; k < n.num_outputs; ++k) append(outputs, text(names_[static_cast<size_t>(n.first_output + k)]));
+    for (int32_t k = 0; k < n.num_outputs; ++k)
+      append(outputs, text(names_[static_cast<size_t>(n.first_output + k)]));
     Owned metas(checked(PyList_New(0)));
-    for (int32_t k = 0; k < n.num_outputs; ++k) append(metas, meta(trace_.values[static_cast<size_t>(n.first_output + k)].meta));
+    for (int32_t k = 0; k < n.num_outputs; ++k)
+      append(metas, meta(trace_.values[static_cast<size_t>(n.first_output + k)].meta));
     const Place place = n.place < 0 ? Place{} : trace_.places[static_cast<size_t>(n.place)];
     const char* kinds[] = {"tensor", "tuple", "list"};
-    return checked(Py_BuildValue("{sssssOsOsOsOsss(ssi)}", "name", n.op->name().c_str(), "base", n.op->base_name().c_str(), "args",
-                                 args.get(), "kwargs", kwargs.get(), "outputs", outputs.get(), "metas", metas.get(), "result",
-                                 kinds[static_cast<int>(n.result)], "place", place.file.c_str(), place.function.c_str(),
-                                 place.line));
+    return checked(Py_BuildValue("{sssssOsOsOsOsss(ssi)}", "name", n.op->name().c_str(), "base",
+                                 n.op->base_name().c_str(), "args", args.get(), "kwargs",
+                                 kwargs.get(), "outputs", outputs.get(), "metas", metas.get(),
+                                 "result", kinds[static_cast<int>(n.result)], "place",
+                                 place.file.c_str(), place.function.c_str(), place.line));
   }
 
   static PyObject* meta(const TensorMeta& m) {
@@ -121,7 +130,8 @@ class PythonRunner final : public Runner {
   std::vector<IValue> run(std::span<const IValue> inputs) override {
     WithGil gil;
     Owned args(checked(PyTuple_New(static_cast<Py_ssize_t>(inputs.size()))));
-    for (size_t i = 0; i < inputs.size(); ++i) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), to_python(inputs[i]));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), to_python(inputs[i]));
     Owned result(checked(PyObject_Call(callable_.get(), args.get(), nullptr)));
     std::vector<IValue> results;
     if (is_tensor(result.get())) {
@@ -132,7 +142,8 @@ class PythonRunner final : public Runner {
     result = Owned();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
       PyObject* item = PyTuple_GET_ITEM(items.get(), i);
-      PRONG_CHECK(is_tensor(item), kType, "the back end's callable gave a ", type_name(item), " where the graph gives a Tensor");
+      PRONG_CHECK(is_tensor(item), kType, "the back end's callable gave a ", type_name(item),
+                  " where the graph gives a Tensor");
       results.emplace_back(tensor_of(item));
     }
     return results;
@@ -151,9 +162,12 @@ class PythonBackend final : public Backend {
     WithGil gil;
     Owned description(describe_trace(*trace, number_inputs));
     Owned examples(checked(PyList_New(static_cast<Py_ssize_t>(inputs.size()))));
-    for (size_t i = 0; i < inputs.size(); ++i) PyList_SET_ITEM(examples.get(), static_cast<Py_ssize_t>(i), to_python(inputs[i]));
-    Owned callable(checked(PyObject_CallFunctionObjArgs(compiler_.get(), description.get(), examples.get(), nullptr)));
-    PRONG_CHECK(PyCallable_Check(callable.get()), kType, "a back end must give a callable, got ", type_name(callable.get()));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      PyList_SET_ITEM(examples.get(), static_cast<Py_ssize_t>(i), to_python(inputs[i]));
+    Owned callable(checked(
+        PyObject_CallFunctionObjArgs(compiler_.get(), description.get(), examples.get(), nullptr)));
+    PRONG_CHECK(PyCallable_Check(callable.get()), kType, "a back end must give a callable, got ",
+                type_name(callable.get()));
     return make_ref<PythonRunner>(callable.get());
   }
   bool is_python() const override { return true; }

@@ -1,4 +1,5 @@
-// A trace as Python data, for prong.fx to build its Graph from; and back ends that are Python callables.
+// A trace as Python data, for prong.fx to build its Graph from; and back ends that are Python
+// callables.
 #pragma once
 
 #include "bindings/python.h"
@@ -6,8 +7,8 @@
 
 namespace prong::python {
 
-// (inputs, nodes, outputs): names of inputs; for each node (op, args, kwargs, output names, result kind, place); names of
-// outputs. Inside args a value is a Reference: ("%", name). A new reference.
+// (inputs, nodes, outputs): names of inputs; for each node (op, args, kwargs, output names, result
+// kind, place); names of outputs. Inside args a value is a Reference: ("%", name). A new reference.
 PyObject* describe_trace(const capture::Trace& trace, const capture::NumberInputs& number_inputs);
 
 // Calls `compiler(description, example_inputs)`, which gives the callable to run.

@@ -6,8 +6,8 @@
 #include "bindings/tensor_type.h"
 #include "bindings/trace.h"
 #include "eager/batched.h"
-#include "eager/record.h"
 #include "eager/dispatch.h"
+#include "eager/record.h"
 
 namespace prong::python {
 
@@ -132,8 +132,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     const Tensor t = tensor_of(self);
-    if (eager::may_be_batched() && eager::batched_of(t.impl()))
-      return wrap(eager::shallow_copy(t));
+    if (eager::may_be_batched() && eager::batched_of(t.impl())) return wrap(eager::shallow_copy(t));
     return wrap(t.as_strided(t.sizes(), t.strides(), t.offset()));
   });
 }

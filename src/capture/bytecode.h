@@ -1,4 +1,5 @@
-// The instructions of a code object, decoded once: extended arguments joined, caches skipped. Called by the evaluator.
+// The instructions of a code object, decoded once: extended arguments joined, caches skipped.
+// Called by the evaluator.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -18,8 +19,9 @@ struct Instruction {
 
 struct Bytecode {
   std::vector<Instruction> instructions;
-  std::vector<int32_t> at_unit;  // the instruction that starts at a unit (at its EXTENDED_ARGs too); -1: none
-  int num_slots = 0;             // locals, cells and free variables
+  std::vector<int32_t>
+      at_unit;        // the instruction that starts at a unit (at its EXTENDED_ARGs too); -1: none
+  int num_slots = 0;  // locals, cells and free variables
   int stack_size = 0;
 };
 

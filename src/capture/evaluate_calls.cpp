@@ -23,9 +23,10 @@ const char* text_of(PyObject* name) {
 }
 
 bool is_builtin_container(PyTypeObject* t) {
-  return t == &PyList_Type || t == &PyDict_Type || t == &PyTuple_Type || t == &PySet_Type || t == &PyFrozenSet_Type ||
-         t == &PyUnicode_Type || t == &PyBytes_Type || t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type ||
-         t == &PyComplex_Type || t == &PyRange_Type || t == &PyType_Type || t == &PyBaseObject_Type;
+  return t == &PyList_Type || t == &PyDict_Type || t == &PyTuple_Type || t == &PySet_Type ||
+         t == &PyFrozenSet_Type || t == &PyUnicode_Type || t == &PyBytes_Type ||
+         t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyComplex_Type ||
+         t == &PyRange_Type || t == &PyType_Type || t == &PyBaseObject_Type;
 }
 
 bool is_opaque_function(PyCFunctionObject* f) {
@@ -33,13 +34,16 @@ bool is_opaque_function(PyCFunctionObject* f) {
   if (self && !PyModule_Check(self)) {
     if (door().is_tensor(self) || PyType_Check(self)) return false;
     if (is_builtin_container(Py_TYPE(self)) || PyGen_Check(self)) return false;
-    return !is_one_of(Py_TYPE(self)->tp_name, {"collections.OrderedDict", "collections.deque", "collections.defaultdict"});
+    return !is_one_of(Py_TYPE(self)->tp_name,
+                      {"collections.OrderedDict", "collections.deque", "collections.defaultdict"});
   }
   const char* module = f->m_module && PyUnicode_Check(f->m_module) ? text_of(f->m_module) : "";
   if (std::strcmp(module, "builtins") == 0)
-    return is_one_of(f->m_ml->ml_name, {"print", "input", "exec", "eval", "breakpoint", "__import__"});
-  return !is_one_of(module, {"math", "itertools", "functools", "_functools", "operator", "_operator", "_collections", "collections",
-                             "prong._core", "_abc", "cmath", "_bisect", "_heapq"});
+    return is_one_of(f->m_ml->ml_name,
+                     {"print", "input", "exec", "eval", "breakpoint", "__import__"});
+  return !is_one_of(module, {"math", "itertools", "functools", "_functools", "operator",
+                             "_operator", "_collections", "collections", "prong._core", "_abc",
+                             "cmath", "_bisect", "_heapq"});
 }
 
 std::string name_of_callable(PyObject* callable) {
@@ -50,9 +54,7 @@ std::string name_of_callable(PyObject* callable) {
   return text;
 }
 
-PyObject* interned(const char* word) {
-  return PyUnicode_InternFromString(word);
-}
+PyObject* interned(const char* word) { return PyUnicode_InternFromString(word); }
 
 PyObject* type_attribute(PyTypeObject* type, const char* word) {
   PyObject* name = interned(word);
@@ -73,7 +75,8 @@ PyObject* instance_dict(PyObject* object) {
   return at ? *at : nullptr;
 }
 
-// The Python function that reading the attribute is about to call: a property's getter or __getattr__. Borrowed.
+// The Python function that reading the attribute is about to call: a property's getter or
+// __getattr__. Borrowed.
 PyObject* function_behind(PyObject* object, PyObject* name) {
   PyTypeObject* type = Py_TYPE(object);
   if (!has_usual_access(type)) return nullptr;
@@ -92,7 +95,8 @@ PyObject* function_behind(PyObject* object, PyObject* name) {
 
 }  // namespace
 
-void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, size_t count, PyObject* kwnames, std::vector<Term>& terms) {
+void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, size_t count,
+                   PyObject* kwnames, std::vector<Term>& terms) {
   PyObject* function = callable;
   if (PyMethod_Check(callable)) {
     function = PyMethod_GET_FUNCTION(callable);
@@ -103,21 +107,25 @@ void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, 
     tracker.read_type_of(callable);
     terms.push_back(tracker.same(callable));
   }
-  if (!function || !PyFunction_Check(function)) return tracker.give_up("what is compiled is no Python function");
+  if (!function || !PyFunction_Check(function))
+    return tracker.give_up("what is compiled is no Python function");
   const size_t by_name = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
-  for (size_t i = 0; i < count + by_name; ++i) terms.push_back(tracker.argument(args[i], static_cast<int32_t>(i)));
+  for (size_t i = 0; i < count + by_name; ++i)
+    terms.push_back(tracker.argument(args[i], static_cast<int32_t>(i)));
   set_pending_call({function, &terms, kwnames, terms.size() - by_name, {}});
 }
 
 bool is_opaque(PyObject* callable) {
   if (PyFunction_Check(callable) || door().is_op(callable)) return false;
   if (PyMethod_Check(callable)) return is_opaque(PyMethod_GET_FUNCTION(callable));
-  if (PyCFunction_Check(callable)) return is_opaque_function(reinterpret_cast<PyCFunctionObject*>(callable));
+  if (PyCFunction_Check(callable))
+    return is_opaque_function(reinterpret_cast<PyCFunctionObject*>(callable));
   if (Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type))
     return !is_builtin_container(PyDescr_TYPE(callable));
   if (PyType_Check(callable)) return false;  // what its __new__ and __init__ call is seen there
   const char* type = Py_TYPE(callable)->tp_name;
-  if (std::strncmp(type, "nanobind.", 9) == 0 || std::strncmp(type, "prong.", 6) == 0 || std::strcmp(type, "method-wrapper") == 0)
+  if (std::strncmp(type, "nanobind.", 9) == 0 || std::strncmp(type, "prong.", 6) == 0 ||
+      std::strcmp(type, "method-wrapper") == 0)
     return false;
   if (std::strcmp(type, "functools.partial") == 0) return true;
   return !PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE);
@@ -137,8 +145,10 @@ Evaluator::Next Evaluator::load_attribute(const Instruction& i, bool is_method) 
     if (behind) {
       t->read_type(Py_TYPE(object));
       t->read_type_of(object);
-      if (PyObject* dict = instance_dict(object)) t->read_dict(dict, name, PyDict_GetItemWithError(dict, name));
-      const bool is_getter = !PyFunction_Check(behind) ? false : _PyType_Lookup(Py_TYPE(object), name) != nullptr;
+      if (PyObject* dict = instance_dict(object))
+        t->read_dict(dict, name, PyDict_GetItemWithError(dict, name));
+      const bool is_getter =
+          !PyFunction_Check(behind) ? false : _PyType_Lookup(Py_TYPE(object), name) != nullptr;
       set_pending_call({behind, &self_terms, nullptr, is_getter ? size_t{1} : size_t{2}, {}});
     }
   }
@@ -164,7 +174,8 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
   Tracker* t = tracker();
   if (!t) return {};
   const char* word = text_of(name);
-  const bool is_bound = PyMethod_Check(value) || (PyCFunction_Check(value) && PyCFunction_GET_SELF(value) == object);
+  const bool is_bound =
+      PyMethod_Check(value) || (PyCFunction_Check(value) && PyCFunction_GET_SELF(value) == object);
   if (owner.is_tensor()) {
     if (is_bound) {
       PyObject* function = PyMethod_Check(value) ? PyMethod_GET_FUNCTION(value) : value;
@@ -174,8 +185,9 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
       t->looked_at_sizes();
       return Term::same();
     }
-    if (is_one_of(word, {"dtype", "device", "layout", "ndim", "itemsize", "requires_grad", "is_cpu", "is_cuda", "is_sparse", "is_mps",
-                         "is_meta", "is_quantized", "is_nested", "is_xpu", "is_mkldnn"}))
+    if (is_one_of(word, {"dtype", "device", "layout", "ndim", "itemsize", "requires_grad", "is_cpu",
+                         "is_cuda", "is_sparse", "is_mps", "is_meta", "is_quantized", "is_nested",
+                         "is_xpu", "is_mkldnn"}))
       return Term::same();
     if (is_one_of(word, {"T", "mT", "H", "mH"})) return t->tensor_result(value);
     t->give_up(std::string("attribute ") + word + " of a tensor");
@@ -212,7 +224,8 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
   Tracker* t = tracker();
   PyTypeObject* type = Py_TYPE(object);
   const char* word = text_of(name);
-  if (is_plain_value(object) || is_builtin_container(type)) {  // methods of str, dict, list and the like
+  if (is_plain_value(object) ||
+      is_builtin_container(type)) {  // methods of str, dict, list and the like
     if (PyCFunction_Check(value)) return Term::same();
     t->give_up("an attribute of a builtin value");
     return {};
@@ -235,7 +248,8 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
     const Term read = t->read_dict(dict, name, own);
     if (own) return read;
   }
-  if (descriptor && (PyMethod_Check(value) || value == descriptor || PyFunction_Check(value) || PyCFunction_Check(value)))
+  if (descriptor && (PyMethod_Check(value) || value == descriptor || PyFunction_Check(value) ||
+                     PyCFunction_Check(value)))
     return t->same(value);
   t->give_up(std::string("attribute ") + word + " comes from a descriptor");
   return {};
@@ -243,7 +257,8 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
 
 // ── calls ──
 
-PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms, PyObject* kwnames, Term* result) {
+PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args,
+                            std::vector<Term> terms, PyObject* kwnames, Term* result) {
   if (is_opaque(callable)) {
     const std::string what = "calls " + name_of_callable(callable);
     if (Tracker* t = tracker()) t->give_up(what);
@@ -263,8 +278,10 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
     PyObject* function = callable;
     if (PyMethod_Check(callable)) {
       function = PyMethod_GET_FUNCTION(callable);
-      with_self.push_back(term.is_made() ? t->made(term).items[1] : t->same(PyMethod_GET_SELF(callable)));
-    } else if (!PyFunction_Check(callable) && !PyCFunction_Check(callable) && !PyType_Check(callable) && term.is_same()) {
+      with_self.push_back(term.is_made() ? t->made(term).items[1]
+                                         : t->same(PyMethod_GET_SELF(callable)));
+    } else if (!PyFunction_Check(callable) && !PyCFunction_Check(callable) &&
+               !PyType_Check(callable) && term.is_same()) {
       PyObject* method = type_attribute(Py_TYPE(callable), "__call__");
       if (method && PyFunction_Check(method)) {
         function = method;
@@ -274,7 +291,8 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
       }
     }
     if (PyFunction_Check(function)) {
-      const Term closure = term.is_made() && t->made(term).kind == Made::Kind::kFunction ? term : Term();
+      const Term closure =
+          term.is_made() && t->made(term).kind == Made::Kind::kFunction ? term : Term();
       with_self.insert(with_self.end(), terms.begin(), terms.end());
       next = {function, &with_self, kwnames, with_self.size() - by_name, closure};
     } else {
@@ -295,7 +313,9 @@ namespace {
 // May an op take this as an argument at each call?
 bool is_op_argument(Tracker& t, Term term, PyObject* value) {
   if (term.is_tensor()) return true;
-  if (term.is_same()) return !door().is_tensor(value) && (is_plain_value(value) || PySlice_Check(value) || !PyList_Check(value));
+  if (term.is_same())
+    return !door().is_tensor(value) &&
+           (is_plain_value(value) || PySlice_Check(value) || !PyList_Check(value));
   if (!term.is_made()) return false;
   const Made& m = t.made(term);
   if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList) return false;
@@ -306,8 +326,8 @@ bool is_op_argument(Tracker& t, Term term, PyObject* value) {
 
 }  // namespace
 
-Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args, const std::vector<Term>& terms, PyObject* kwnames,
-                          PyObject* result) {
+Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
+                          const std::vector<Term>& terms, PyObject* kwnames, PyObject* result) {
   Tracker* t = tracker();
   if (!t) return {};
   Term self;
@@ -331,28 +351,34 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args, 
     t->give_up("an op's argument is not followed");
     return {};
   }
-  const char* word = PyCFunction_Check(function) ? reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name
-                     : PyType_Check(function)    ? reinterpret_cast<PyTypeObject*>(function)->tp_name
-                                                 : "";
+  const char* word = PyCFunction_Check(function)
+                         ? reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name
+                     : PyType_Check(function) ? reinterpret_cast<PyTypeObject*>(function)->tp_name
+                                              : "";
   if (self.is_tensor()) {
     if (!all_plain && !all_fit) {
       t->give_up("a method's argument is not followed");
       return {};
     }
-    if (is_one_of(word, {"size", "numel", "nelement", "stride", "storage_offset", "is_contiguous"})) {
+    if (is_one_of(word,
+                  {"size", "numel", "nelement", "stride", "storage_offset", "is_contiguous"})) {
       t->looked_at_sizes();
       return Term::same();
     }
-    if (is_one_of(word, {"dim", "ndimension", "element_size", "is_floating_point", "is_complex", "is_signed"})) return Term::same();
-    if (door().is_exact_tensor(result) && is_one_of(word, {"to", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte",
-                                                           "bool", "type_as", "cpu", "contiguous"}))
+    if (is_one_of(word, {"dim", "ndimension", "element_size", "is_floating_point", "is_complex",
+                         "is_signed"}))
+      return Term::same();
+    if (door().is_exact_tensor(result) &&
+        is_one_of(word, {"to", "float", "double", "half", "bfloat16", "int", "long", "short",
+                         "char", "byte", "bool", "type_as", "cpu", "contiguous"}))
       return t->tensor_result(result);
     t->give_up(std::string("method ") + word + " of a tensor");
     return {};
   }
   if (self.is_made() && self_object) {
     Made& m = t->made(self);
-    if (m.kind == Made::Kind::kList && std::strcmp(word, "append") == 0 && terms.size() == 1 && terms[0].is_known()) {
+    if (m.kind == Made::Kind::kList && std::strcmp(word, "append") == 0 && terms.size() == 1 &&
+        terms[0].is_known()) {
       m.items.push_back(terms[0]);
       m.objects.push_back(args[0]);
       return Term::same();
@@ -361,15 +387,16 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args, 
     return {};
   }
   PyObject* bound = PyCFunction_Check(function) ? PyCFunction_GET_SELF(function) : nullptr;
-  if (bound && is_dict(bound) && std::strcmp(word, "get") == 0 && all_plain && !kwnames && !terms.empty()) {
+  if (bound && is_dict(bound) && std::strcmp(word, "get") == 0 && all_plain && !kwnames &&
+      !terms.empty()) {
     PyObject* found = PyDict_GetItemWithError(bound, args[0]);
     const Term read = t->read_dict(bound, args[0], found);
     return found ? read : Term::same();
   }
   if (bound && is_dict(bound) && terms.empty() && is_one_of(word, {"keys", "values", "items"}))
     return t->read_all(bound, word[0] == 'k' ? 0 : word[0] == 'v' ? 1 : 2);
-  if (bound && PyModule_Check(bound) && std::strcmp(word, "iter") == 0 && terms.size() == 1 && terms[0].is_made() &&
-      t->made(terms[0]).kind != Made::Kind::kDict) {
+  if (bound && PyModule_Check(bound) && std::strcmp(word, "iter") == 0 && terms.size() == 1 &&
+      terms[0].is_made() && t->made(terms[0]).kind != Made::Kind::kDict) {
     if (t->made(terms[0]).kind == Made::Kind::kIterator) return terms[0];
     const Term m = t->make(Made::Kind::kIterator, {}, {});
     t->made(m).source = terms[0];
@@ -382,21 +409,27 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args, 
     if (terms[0].is_same() && is_dict(args[0])) t->read_length(args[0]);
     if (terms[0].is_same() && PyList_CheckExact(args[0])) t->read_list(args[0]);
     const bool known = terms[0].is_tensor() || terms[0].is_made() || all_plain ||
-                       (terms[0].is_same() && (is_dict(args[0]) || PyList_CheckExact(args[0]) || PyTuple_Check(args[0])));
+                       (terms[0].is_same() &&
+                        (is_dict(args[0]) || PyList_CheckExact(args[0]) || PyTuple_Check(args[0])));
     if (known) return Term::same();
   }
-  if (is_builtin && std::strcmp(word, "isinstance") == 0 && terms.size() == 2 && terms[0].is_known() && terms[1].is_same()) {
+  if (is_builtin && std::strcmp(word, "isinstance") == 0 && terms.size() == 2 &&
+      terms[0].is_known() && terms[1].is_same()) {
     if (terms[0].is_same() && !is_plain_value(args[0])) t->read_type_of(args[0]);
     return Term::same();
   }
   const bool is_pure_place =
-      PyType_Check(function) ? !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(function), Py_TPFLAGS_HEAPTYPE)
-                             : PyCFunction_Check(function) && reinterpret_cast<PyCFunctionObject*>(function)->m_module &&
-                                   is_one_of(text_of(reinterpret_cast<PyCFunctionObject*>(function)->m_module), {"builtins", "math"});
+      PyType_Check(function)
+          ? !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(function), Py_TPFLAGS_HEAPTYPE)
+          : PyCFunction_Check(function) &&
+                reinterpret_cast<PyCFunctionObject*>(function)->m_module &&
+                is_one_of(text_of(reinterpret_cast<PyCFunctionObject*>(function)->m_module),
+                          {"builtins", "math"});
   if (is_builtin && all_plain && is_pure_place &&
       (is_plain_value(result) || PyRange_Check(result)) &&
-      is_one_of(word, {"abs", "min", "max", "sum", "int", "float", "bool", "str", "round", "divmod", "pow", "range", "sqrt", "ceil",
-                       "floor", "log", "exp", "cos", "sin", "prod", "gcd", "isqrt", "chr", "ord", "hash", "tuple"}))
+      is_one_of(word, {"abs",    "min",  "max",   "sum",   "int",  "float", "bool", "str",  "round",
+                       "divmod", "pow",  "range", "sqrt",  "ceil", "floor", "log",  "exp",  "cos",
+                       "sin",    "prod", "gcd",   "isqrt", "chr",  "ord",   "hash", "tuple"}))
     return Term::same();
   t->give_up(std::string("calls ") + name_of_callable(callable));
   return {};
@@ -411,7 +444,8 @@ Evaluator::Next Evaluator::call(const Instruction& i) {
   std::vector<Term> terms;
   for (int k = total; k >= 1; --k) terms.push_back(term(k));
   Term made;
-  PyObject* value = invoke(callable, term(total + 1), sp_ - total, std::move(terms), kwnames, &made);
+  PyObject* value =
+      invoke(callable, term(total + 1), sp_ - total, std::move(terms), kwnames, &made);
   if (!value) return Next::kError;
   drop(i.arg + 2);
   push(value, made);
@@ -424,7 +458,8 @@ Evaluator::Next Evaluator::call_unpacked(const Instruction& i) {
   PyObject* positional = top(at);
   PyObject* callable = top(at + 1);
   // Other kinds of arguments have messages of their own in the interpreter.
-  if (!PyTuple_CheckExact(positional) || (keywords && !PyDict_CheckExact(keywords))) return Next::kInterpret;
+  if (!PyTuple_CheckExact(positional) || (keywords && !PyDict_CheckExact(keywords)))
+    return Next::kInterpret;
   std::vector<Term> terms;
   std::vector<PyObject*> args;
   Tracker* t = tracker();
@@ -432,7 +467,8 @@ Evaluator::Next Evaluator::call_unpacked(const Instruction& i) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(positional); ++k) {
     args.push_back(PyTuple_GET_ITEM(positional, k));
     Term each;
-    if (t && p.is_made() && t->made(p).items.size() == static_cast<size_t>(PyTuple_GET_SIZE(positional)))
+    if (t && p.is_made() &&
+        t->made(p).items.size() == static_cast<size_t>(PyTuple_GET_SIZE(positional)))
       each = t->made(p).items[static_cast<size_t>(k)];
     else if (t && p.is_same())
       each = t->same(args.back());
@@ -460,7 +496,8 @@ Evaluator::Next Evaluator::call_unpacked(const Instruction& i) {
       terms.push_back(each);
     }
   }
-  if (t && keywords && !term(1).is_made()) t->give_up("keyword arguments from a dict that is not followed");
+  if (t && keywords && !term(1).is_made())
+    t->give_up("keyword arguments from a dict that is not followed");
   Term made;
   for (PyObject* a : args) Py_INCREF(a);  // the dict may change in the call
   PyObject* value = invoke(callable, term(at + 1), args.data(), std::move(terms), names, &made);

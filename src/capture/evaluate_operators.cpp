@@ -13,14 +13,36 @@ PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None)
 PyObject* inplace_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
 
 // By the argument of BINARY_OP.
-constexpr Binary kBinary[] = {PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply,
-                              PyNumber_Multiply, PyNumber_Remainder, PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract,
-                              PyNumber_TrueDivide, PyNumber_Xor, PyNumber_InPlaceAdd, PyNumber_InPlaceAnd,
-                              PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply,
-                              PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder, PyNumber_InPlaceOr, inplace_power,
-                              PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
+constexpr Binary kBinary[] = {PyNumber_Add,
+                              PyNumber_And,
+                              PyNumber_FloorDivide,
+                              PyNumber_Lshift,
+                              PyNumber_MatrixMultiply,
+                              PyNumber_Multiply,
+                              PyNumber_Remainder,
+                              PyNumber_Or,
+                              power,
+                              PyNumber_Rshift,
+                              PyNumber_Subtract,
+                              PyNumber_TrueDivide,
+                              PyNumber_Xor,
+                              PyNumber_InPlaceAdd,
+                              PyNumber_InPlaceAnd,
+                              PyNumber_InPlaceFloorDivide,
+                              PyNumber_InPlaceLshift,
+                              PyNumber_InPlaceMatrixMultiply,
+                              PyNumber_InPlaceMultiply,
+                              PyNumber_InPlaceRemainder,
+                              PyNumber_InPlaceOr,
+                              inplace_power,
+                              PyNumber_InPlaceRshift,
+                              PyNumber_InPlaceSubtract,
+                              PyNumber_InPlaceTrueDivide,
+                              PyNumber_InPlaceXor};
 
-bool is_plain_number(PyObject* o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o); }
+bool is_plain_number(PyObject* o) {
+  return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
+}
 
 // An index of a tensor that is the same, or made of tensors and constants, at each call.
 bool is_index(Tracker& t, Term k, PyObject* key) {
@@ -49,7 +71,8 @@ PyObject* iteration_method(Tracker& t, PyObject* object) {
 Term operator_term(Tracker& t, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result) {
   const bool a_plain = t.is_plain(ta, a), b_plain = t.is_plain(tb, b);
   if (a_plain && b_plain && is_plain_value(result)) return Term::same();
-  const bool a_fits = ta.is_tensor() || (a_plain && is_plain_number(a)), b_fits = tb.is_tensor() || (b_plain && is_plain_number(b));
+  const bool a_fits = ta.is_tensor() || (a_plain && is_plain_number(a)),
+             b_fits = tb.is_tensor() || (b_plain && is_plain_number(b));
   if (a_fits && b_fits) return t.tensor_result(result);
   t.give_up("an operator on values that are not followed");
   return {};
@@ -79,7 +102,9 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
       push(result, Term::same());
       return Next::kGo;
     }
-    result = i.opcode == UNARY_POSITIVE ? PyNumber_Positive(a) : i.opcode == UNARY_NEGATIVE ? PyNumber_Negative(a) : PyNumber_Invert(a);
+    result = i.opcode == UNARY_POSITIVE   ? PyNumber_Positive(a)
+             : i.opcode == UNARY_NEGATIVE ? PyNumber_Negative(a)
+                                          : PyNumber_Invert(a);
     if (!result) return Next::kError;
     Term term;
     if (Tracker* t = tracker()) term = operator_term(*t, a, ta, a, ta, result);
@@ -90,7 +115,8 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   case BINARY_OP:
   case COMPARE_OP: {
     PyObject *b = top(1), *a = top(2);
-    PyObject* result = i.opcode == BINARY_OP ? kBinary[i.arg](a, b) : PyObject_RichCompare(a, b, i.arg);
+    PyObject* result =
+        i.opcode == BINARY_OP ? kBinary[i.arg](a, b) : PyObject_RichCompare(a, b, i.arg);
     if (!result) return Next::kError;
     Term made;
     if (Tracker* t = tracker()) made = operator_term(*t, a, term(2), b, term(1), result);
@@ -101,9 +127,13 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   case IS_OP: {
     PyObject *b = top(1), *a = top(2);
     if (Tracker* t = tracker()) {
-      const bool is_none_test = (a == Py_None && term(2).is_same()) || (b == Py_None && term(1).is_same());
-      const auto fixed = [&](Term x, PyObject* o) { return x.is_same() && !(is_plain_value(o) && !PyBool_Check(o) && o != Py_None); };
-      if (!(is_none_test && term(1).is_known() && term(2).is_known()) && !(fixed(term(1), b) && fixed(term(2), a)))
+      const bool is_none_test =
+          (a == Py_None && term(2).is_same()) || (b == Py_None && term(1).is_same());
+      const auto fixed = [&](Term x, PyObject* o) {
+        return x.is_same() && !(is_plain_value(o) && !PyBool_Check(o) && o != Py_None);
+      };
+      if (!(is_none_test && term(1).is_known() && term(2).is_known()) &&
+          !(fixed(term(1), b) && fixed(term(2), a)))
         t->give_up("`is` between values whose identity is not followed");
     }
     const bool holds = (a == b) != (i.arg != 0);
@@ -119,7 +149,8 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
       const bool is_key = t->is_plain(term(2), item);
       if (is_key && term(1).is_same() && is_dict(container)) {
         t->read_dict(container, item, PyDict_GetItem(container, item));
-      } else if (!(is_key && t->is_plain(term(1), container)) && !(is_key && term(1).is_made() && t->made(term(1)).kind == Made::Kind::kDict)) {
+      } else if (!(is_key && t->is_plain(term(1), container)) &&
+                 !(is_key && term(1).is_made() && t->made(term(1)).kind == Made::Kind::kDict)) {
         t->give_up("`in` on values that are not followed");
       }
     }
@@ -138,9 +169,11 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   }
   default: {  // STORE_SUBSCR
     PyObject *key = top(1), *container = top(2), *value = top(3);
-    const bool is_op = term(2).is_tensor() && (term(3).is_tensor() || term(3).is_same()) && term(1).is_same() && is_plain_value(key);
+    const bool is_op = term(2).is_tensor() && (term(3).is_tensor() || term(3).is_same()) &&
+                       term(1).is_same() && is_plain_value(key);
     if (Tracker* t = tracker(); t && !is_op) {
-      if (term(2).is_made() && t->made(term(2)).kind == Made::Kind::kDict && t->is_plain(term(1), key) && term(3).is_known()) {
+      if (term(2).is_made() && t->made(term(2)).kind == Made::Kind::kDict &&
+          t->is_plain(term(1), key) && term(3).is_known()) {
         Made& m = t->made(term(2));
         size_t at = 0;
         while (at < m.keys.size() && !same_value(m.keys[at].get(), key)) ++at;
@@ -151,8 +184,8 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
         }
         m.items[at] = term(3);
         m.objects[at] = value;
-      } else if (term(2).is_made() && t->made(term(2)).kind == Made::Kind::kList && PyLong_CheckExact(key) && term(1).is_same() &&
-                 term(3).is_known()) {
+      } else if (term(2).is_made() && t->made(term(2)).kind == Made::Kind::kList &&
+                 PyLong_CheckExact(key) && term(1).is_same() && term(3).is_known()) {
         Made& m = t->made(term(2));
         Py_ssize_t at = PyLong_AsSsize_t(key);
         if (at < 0) at += static_cast<Py_ssize_t>(m.items.size());
@@ -172,7 +205,8 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   }
 }
 
-Term Evaluator::subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value) {
+Term Evaluator::subscript_term(PyObject* container, Term c, PyObject* key, Term k,
+                               PyObject* value) {
   Tracker* t = tracker();
   if (!t) return {};
   const bool is_key = t->is_plain(k, key);
@@ -182,18 +216,22 @@ Term Evaluator::subscript_term(PyObject* container, Term c, PyObject* key, Term 
     if (m.kind == Made::Kind::kDict) {
       for (size_t i = 0; i < m.keys.size(); ++i)
         if (same_value(m.keys[i].get(), key)) return m.items[i];
-    } else if (PyLong_CheckExact(key) && (m.kind == Made::Kind::kTuple || m.kind == Made::Kind::kList)) {
+    } else if (PyLong_CheckExact(key) &&
+               (m.kind == Made::Kind::kTuple || m.kind == Made::Kind::kList)) {
       Py_ssize_t at = PyLong_AsSsize_t(key);
       if (at < 0) at += static_cast<Py_ssize_t>(m.items.size());
-      if (at >= 0 && at < static_cast<Py_ssize_t>(m.items.size())) return m.items[static_cast<size_t>(at)];
+      if (at >= 0 && at < static_cast<Py_ssize_t>(m.items.size()))
+        return m.items[static_cast<size_t>(at)];
     }
   }
   if (c.is_same() && is_key) {
     if (is_plain_value(container) && is_plain_value(value)) return Term::same();
     if (is_dict(container)) return t->read_dict(container, key, value);
     if (PyTuple_CheckExact(container)) return PyLong_CheckExact(key) ? t->same(value) : Term();
-    if (PyList_CheckExact(container) && PyLong_CheckExact(key)) return t->read_list_item(container, value);
-    if (PyTuple_Check(container) && is_plain_value(value)) return Term::same();  // a Size, as recorded
+    if (PyList_CheckExact(container) && PyLong_CheckExact(key))
+      return t->read_list_item(container, value);
+    if (PyTuple_Check(container) && is_plain_value(value))
+      return Term::same();  // a Size, as recorded
   }
   t->give_up("an item of a container that is not followed");
   return {};
@@ -222,7 +260,10 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
     }
     sp_ -= i.arg;
     Term m;
-    if (t) m = is_tuple && all_plain ? Term::same() : t->make(is_tuple ? Made::Kind::kTuple : Made::Kind::kList, std::move(items), std::move(objects));
+    if (t)
+      m = is_tuple && all_plain ? Term::same()
+                                : t->make(is_tuple ? Made::Kind::kTuple : Made::Kind::kList,
+                                          std::move(items), std::move(objects));
     push(made, m);
     return Next::kGo;
   }
@@ -251,7 +292,9 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
           t->made(into).items.push_back(item);
           t->made(into).objects.push_back(PyTuple_GET_ITEM(items, k));
         }
-      } else if (into.is_made() && from.is_made() && (t->made(from).kind == Made::Kind::kTuple || t->made(from).kind == Made::Kind::kList)) {
+      } else if (into.is_made() && from.is_made() &&
+                 (t->made(from).kind == Made::Kind::kTuple ||
+                  t->made(from).kind == Made::Kind::kList)) {
         const std::vector<Term> terms = t->made(from).items;
         const std::vector<PyObject*> objects = t->made(from).objects;
         Made& m = t->made(into);
@@ -263,9 +306,11 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
     }
     PyObject* none = _PyList_Extend(reinterpret_cast<PyListObject*>(list), items);
     if (!none) {
-      if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(items)->tp_iter && !PySequence_Check(items)) {
+      if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(items)->tp_iter &&
+          !PySequence_Check(items)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s", Py_TYPE(items)->tp_name);
+        PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s",
+                     Py_TYPE(items)->tp_name);
       }
       return Next::kError;
     }
@@ -307,7 +352,8 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
         Py_DECREF(made);
         return Next::kError;
       }
-      if (t && !t->is_plain(term(2 * (i.arg - k)), key)) t->give_up("a dict with keys that are not constants");
+      if (t && !t->is_plain(term(2 * (i.arg - k)), key))
+        t->give_up("a dict with keys that are not constants");
       items.push_back(term(2 * (i.arg - k) - 1));
       objects.push_back(value);
       keys.emplace_back(key);
@@ -378,7 +424,8 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
   }
   case DICT_MERGE: {
     PyObject *more = top(), *dict = top(1 + i.arg);
-    // The first keywords of a call; a second dict may repeat some, which the interpreter refuses in words of its own.
+    // The first keywords of a call; a second dict may repeat some, which the interpreter refuses in
+    // words of its own.
     if (!PyDict_CheckExact(more) || PyDict_GET_SIZE(dict) != 0) return Next::kInterpret;
     if (t) {
       const Term from = term(), into = term(1 + i.arg);
@@ -425,9 +472,10 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
       m = returned_term;
     } else if (t) {
       const Term s = term();
-      const bool followed = (s.is_made() && t->made(s).kind != Made::Kind::kDict) ||
-                            (s.is_same() && (PyRange_Check(source) || PyTuple_CheckExact(source) || PyList_CheckExact(source) ||
-                                             PyUnicode_CheckExact(source)));
+      const bool followed =
+          (s.is_made() && t->made(s).kind != Made::Kind::kDict) ||
+          (s.is_same() && (PyRange_Check(source) || PyTuple_CheckExact(source) ||
+                           PyList_CheckExact(source) || PyUnicode_CheckExact(source)));
       if (s.is_made() && t->made(s).kind == Made::Kind::kIterator) {
         m = s;
       } else if (followed) {
@@ -457,7 +505,8 @@ Evaluator::Next Evaluator::format_value(const Instruction& i) {
   PyObject* spec = i.arg & 4 ? top(1) : nullptr;
   const int at = spec ? 2 : 1;
   PyObject* value = top(at);
-  if (Tracker* t = tracker(); t && !(t->is_plain(term(at), value) && (!spec || t->is_plain(term(1), spec))))
+  if (Tracker* t = tracker();
+      t && !(t->is_plain(term(at), value) && (!spec || t->is_plain(term(1), spec))))
     t->give_up("a string of values that are not constants");
   PyObject* converted = nullptr;
   switch (i.arg & 3) {
@@ -525,7 +574,9 @@ Evaluator::Next Evaluator::for_iter(const Instruction& i) {
 Evaluator::Next Evaluator::unpack(const Instruction& i) {
   PyObject* source = top();
   // Other lengths and other types have messages of their own in the interpreter.
-  if (!(PyTuple_CheckExact(source) || PyList_CheckExact(source)) || PySequence_Fast_GET_SIZE(source) != i.arg) return Next::kInterpret;
+  if (!(PyTuple_CheckExact(source) || PyList_CheckExact(source)) ||
+      PySequence_Fast_GET_SIZE(source) != i.arg)
+    return Next::kInterpret;
   std::vector<Term> terms(static_cast<size_t>(i.arg));
   if (Tracker* t = tracker()) {
     const Term s = term();
@@ -541,7 +592,8 @@ Evaluator::Next Evaluator::unpack(const Instruction& i) {
     }
   }
   PyObject* held = pop();
-  for (int k = i.arg - 1; k >= 0; --k) push(Py_NewRef(PySequence_Fast_GET_ITEM(held, k)), terms[static_cast<size_t>(k)]);
+  for (int k = i.arg - 1; k >= 0; --k)
+    push(Py_NewRef(PySequence_Fast_GET_ITEM(held, k)), terms[static_cast<size_t>(k)]);
   Py_DECREF(held);
   return Next::kGo;
 }

@@ -38,10 +38,12 @@ HookScope::~HookScope() {
 void set_pending_call(const PendingCall& call) { pending = call; }
 
 Evaluator::Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& code)
-    : thread_(thread), frame_(frame), code_(code), co_(prong_frame_code(frame)), slots_(prong_frame_slots(frame)),
-      sp_(slots_ + code.num_slots), terms_(static_cast<size_t>(code.num_slots + code.stack_size)) {}
+    : thread_(thread), frame_(frame), code_(code), co_(prong_frame_code(frame)),
+      slots_(prong_frame_slots(frame)), sp_(slots_ + code.num_slots),
+      terms_(static_cast<size_t>(code.num_slots + code.stack_size)) {}
 
-// Gives the frame to the interpreter: it goes on after `unit`, or handles the error that is set, raised there.
+// Gives the frame to the interpreter: it goes on after `unit`, or handles the error that is set,
+// raised there.
 PyObject* Evaluator::interpret(int unit, int throwflag) {
   prong_set_position(frame_, unit);
   prong_set_stack_top(frame_, static_cast<int>(sp_ - slots_));
@@ -60,7 +62,8 @@ bool Evaluator::bind_arguments() {
   }
   closure_ = given.closure;
   if (!closure_.is_known()) t->read_function(given.function);
-  const auto count = static_cast<size_t>(co_->co_argcount), keyword_only = static_cast<size_t>(co_->co_kwonlyargcount);
+  const auto count = static_cast<size_t>(co_->co_argcount),
+             keyword_only = static_cast<size_t>(co_->co_kwonlyargcount);
   std::vector<bool> is_set(count + keyword_only, false);
   std::vector<Term> rest;
   std::vector<PyObject*> rest_objects;
@@ -71,7 +74,8 @@ bool Evaluator::bind_arguments() {
       is_set[i] = true;
     } else {
       rest.push_back((*given.terms)[i]);
-      rest_objects.push_back(varargs ? PyTuple_GET_ITEM(varargs, static_cast<Py_ssize_t>(i - count)) : nullptr);
+      rest_objects.push_back(varargs ? PyTuple_GET_ITEM(varargs, static_cast<Py_ssize_t>(i - count))
+                                     : nullptr);
     }
   }
   std::vector<Term> extra;
@@ -79,13 +83,17 @@ bool Evaluator::bind_arguments() {
   std::vector<Kept> extra_keys;
   const Py_ssize_t by_name = given.kwnames ? PyTuple_GET_SIZE(given.kwnames) : 0;
   PyObject* varkeywords = nullptr;
-  if (co_->co_flags & CO_VARKEYWORDS) varkeywords = slots_[count + keyword_only + (varargs ? 1 : 0)];
+  if (co_->co_flags & CO_VARKEYWORDS)
+    varkeywords = slots_[count + keyword_only + (varargs ? 1 : 0)];
   for (Py_ssize_t k = 0; k < by_name; ++k) {
     PyObject* name = PyTuple_GET_ITEM(given.kwnames, k);
     const Term term = (*given.terms)[given.count + static_cast<size_t>(k)];
     bool found = false;
-    for (size_t s = static_cast<size_t>(co_->co_posonlyargcount); s < count + keyword_only && !found; ++s) {
-      if (PyUnicode_Compare(PyTuple_GET_ITEM(co_->co_localsplusnames, static_cast<Py_ssize_t>(s)), name) != 0) continue;
+    for (size_t s = static_cast<size_t>(co_->co_posonlyargcount);
+         s < count + keyword_only && !found; ++s) {
+      if (PyUnicode_Compare(PyTuple_GET_ITEM(co_->co_localsplusnames, static_cast<Py_ssize_t>(s)),
+                            name) != 0)
+        continue;
       terms_[s] = term;
       is_set[s] = found = true;
     }
@@ -96,7 +104,9 @@ bool Evaluator::bind_arguments() {
   }
   for (size_t s = 0; s < is_set.size(); ++s)
     if (!is_set[s]) terms_[s] = t->same(slots_[s]);  // a default
-  if (varargs) terms_[count + keyword_only] = t->make(Made::Kind::kTuple, std::move(rest), std::move(rest_objects));
+  if (varargs)
+    terms_[count + keyword_only] =
+        t->make(Made::Kind::kTuple, std::move(rest), std::move(rest_objects));
   if (varkeywords) {
     const Term d = t->make(Made::Kind::kDict, std::move(extra), std::move(extra_objects));
     terms_[count + keyword_only + (varargs ? 1 : 0)] = d;
@@ -227,7 +237,8 @@ Evaluator::Next Evaluator::load_global(const Instruction& i) {
   const bool is_global = value != nullptr;
   if (!value) {
     value = PyDict_GetItemWithError(builtins, name);
-    if (!value) return PyErr_Occurred() ? Next::kError : Next::kInterpret;  // which raises NameError
+    if (!value)
+      return PyErr_Occurred() ? Next::kError : Next::kInterpret;  // which raises NameError
   }
   Term term;
   if (Tracker* t = tracker()) {
@@ -288,7 +299,8 @@ Evaluator::Next Evaluator::step_variable(const Instruction& i) {
       if (t) terms_[static_cast<size_t>(first + k)] = Term::same();
     }
     if (t && closure_.is_made())
-      for (int k = 0; k < i.arg; ++k) terms_[static_cast<size_t>(first + k)] = t->made(closure_).items[static_cast<size_t>(k)];
+      for (int k = 0; k < i.arg; ++k)
+        terms_[static_cast<size_t>(first + k)] = t->made(closure_).items[static_cast<size_t>(k)];
     return Next::kGo;
   }
   case LOAD_DEREF: {
@@ -351,17 +363,20 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
   default:
     break;
   }
-  const bool is_none_test = i.opcode == POP_JUMP_FORWARD_IF_NONE || i.opcode == POP_JUMP_FORWARD_IF_NOT_NONE ||
-                            i.opcode == POP_JUMP_BACKWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
+  const bool is_none_test =
+      i.opcode == POP_JUMP_FORWARD_IF_NONE || i.opcode == POP_JUMP_FORWARD_IF_NOT_NONE ||
+      i.opcode == POP_JUMP_BACKWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
   const bool keeps = i.opcode == JUMP_IF_TRUE_OR_POP || i.opcode == JUMP_IF_FALSE_OR_POP;
-  const bool backward = i.opcode == POP_JUMP_BACKWARD_IF_TRUE || i.opcode == POP_JUMP_BACKWARD_IF_FALSE ||
-                        i.opcode == POP_JUMP_BACKWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
+  const bool backward =
+      i.opcode == POP_JUMP_BACKWARD_IF_TRUE || i.opcode == POP_JUMP_BACKWARD_IF_FALSE ||
+      i.opcode == POP_JUMP_BACKWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
   if (backward && prong_must_break(thread_)) return Next::kInterpret;
   PyObject* value = top();
   bool holds;
   if (is_none_test) {
     if (!term().is_known()) lose("a branch on a value of unknown origin");
-    holds = (value == Py_None) == (i.opcode == POP_JUMP_FORWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NONE);
+    holds = (value == Py_None) ==
+            (i.opcode == POP_JUMP_FORWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NONE);
   } else {
     if (Tracker* t = tracker()) {
       const Term c = term();
@@ -369,13 +384,18 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
         t->read_length(value);
       else if (c.is_same() && PyList_CheckExact(value))
         t->read_list(value);
-      else if (!t->is_plain(c, value) && !(c.is_same() && (PyFunction_Check(value) || PyTuple_CheckExact(value))) && !c.is_made())
+      else if (!t->is_plain(c, value) &&
+               !(c.is_same() && (PyFunction_Check(value) || PyTuple_CheckExact(value))) &&
+               !c.is_made())
         t->give_up("a branch on a value that is not the same each time");
-      if (c.is_made() && t->made(c).kind == Made::Kind::kIterator) t->give_up("a branch on an iterator");
+      if (c.is_made() && t->made(c).kind == Made::Kind::kIterator)
+        t->give_up("a branch on an iterator");
     }
     const int truth = PyObject_IsTrue(value);
     if (truth < 0) return Next::kError;
-    const bool wants_true = i.opcode == POP_JUMP_FORWARD_IF_TRUE || i.opcode == POP_JUMP_BACKWARD_IF_TRUE || i.opcode == JUMP_IF_TRUE_OR_POP;
+    const bool wants_true = i.opcode == POP_JUMP_FORWARD_IF_TRUE ||
+                            i.opcode == POP_JUMP_BACKWARD_IF_TRUE ||
+                            i.opcode == JUMP_IF_TRUE_OR_POP;
     holds = (truth != 0) == wants_true;
   }
   if (holds) jump(backward ? after - i.arg : after + i.arg);

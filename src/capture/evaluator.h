@@ -1,6 +1,7 @@
-// Evaluates frames of CPython 3.11 instruction by instruction, in the interpreter's own frame, so that the interpreter can
-// take over at any point. While it does, calls of opaque code end the segment that is being recorded, and the tracker is
-// told where values come from. Called by the hook in evaluator.cpp.
+// Evaluates frames of CPython 3.11 instruction by instruction, in the interpreter's own frame, so
+// that the interpreter can take over at any point. While it does, calls of opaque code end the
+// segment that is being recorded, and the tracker is told where values come from. Called by the
+// hook in evaluator.cpp.
 #pragma once
 
 #include "capture/bytecode.h"
@@ -27,8 +28,10 @@ struct PendingCall {
 // The next frame, if it is of that function, takes the terms.
 void set_pending_call(const PendingCall& call);
 
-// Says what the arguments of the compiled function itself are; `terms` must live until its frame runs.
-void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, size_t count, PyObject* kwnames, std::vector<Term>& terms);
+// Says what the arguments of the compiled function itself are; `terms` must live until its frame
+// runs.
+void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, size_t count,
+                   PyObject* kwnames, std::vector<Term>& terms);
 
 // One frame.
 class Evaluator {
@@ -55,10 +58,11 @@ class Evaluator {
   bool bind_arguments();
   Term attribute_term(PyObject* object, Term term, PyObject* name, PyObject* value);
   Term instance_attribute(PyObject* object, PyObject* name, PyObject* value);
-  Term call_term(PyObject* callable, Term callable_term, PyObject* const* args, const std::vector<Term>& terms, PyObject* kwnames,
-                 PyObject* result);
+  Term call_term(PyObject* callable, Term callable_term, PyObject* const* args,
+                 const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
   Term subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value);
-  PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms, PyObject* kwnames, Term* result);
+  PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms,
+                   PyObject* kwnames, Term* result);
 
   void push(PyObject* stolen, Term term) {
     terms_[static_cast<size_t>(sp_ - slots_)] = term;
@@ -90,7 +94,8 @@ class Evaluator {
   bool is_tracked_ = false;
 };
 
-// Must the segment end before this C callable runs? It may look at what was put off, or act where order shows.
+// Must the segment end before this C callable runs? It may look at what was put off, or act where
+// order shows.
 bool is_opaque(PyObject* callable);
 
 extern thread_local Term returned_term;  // of the frame that ended last, if it was tracked

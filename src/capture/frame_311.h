@@ -1,5 +1,5 @@
-/* The one door to CPython 3.11's frames: C, because the internal headers do not compile as C++. Called by the evaluator
-   and by bindings/. */
+/* The one door to CPython 3.11's frames: C, because the internal headers do not compile as C++.
+   Called by the evaluator and by bindings/. */
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -20,24 +20,29 @@ PyObject* prong_interpret(PyThreadState* thread, ProngFrame* frame, int throwfla
 /* A frame of a plain function that has not started, on a thread without tracing or profiling. */
 int prong_is_evaluable(PyThreadState* thread, ProngFrame* frame);
 
-/* Makes the frame the current one, as the interpreter does; room for what must be put back. -1: RecursionError is set. */
+/* Makes the frame the current one, as the interpreter does; room for what must be put back. -1:
+ * RecursionError is set. */
 typedef struct {
   void* words[8];
 } ProngEntry;
 int prong_enter_frame(PyThreadState* thread, ProngFrame* frame, ProngEntry* entry);
 void prong_leave_frame(PyThreadState* thread, ProngEntry* entry);
 
-PyCodeObject* prong_frame_code(ProngFrame* frame);         /* borrowed, like the next three */
+PyCodeObject* prong_frame_code(ProngFrame* frame); /* borrowed, like the next three */
 PyFunctionObject* prong_frame_function(ProngFrame* frame);
 PyObject* prong_frame_globals(ProngFrame* frame);
 PyObject* prong_frame_builtins(ProngFrame* frame);
-PyObject** prong_frame_slots(ProngFrame* frame);           /* locals, cells and free variables, then the stack */
-void prong_set_position(ProngFrame* frame, int unit);      /* the instruction that runs; -1: before the first */
-void prong_set_stack_top(ProngFrame* frame, int top);      /* in slots; -1 while the evaluator holds the stack */
-int prong_must_break(PyThreadState* thread);               /* signals, another thread's wish for the GIL, and the like */
+PyObject**
+prong_frame_slots(ProngFrame* frame); /* locals, cells and free variables, then the stack */
+void prong_set_position(ProngFrame* frame,
+                        int unit); /* the instruction that runs; -1: before the first */
+void prong_set_stack_top(ProngFrame* frame,
+                         int top); /* in slots; -1 while the evaluator holds the stack */
+int prong_must_break(
+    PyThreadState* thread); /* signals, another thread's wish for the GIL, and the like */
 
-/* The innermost frame of this thread whose file does not start with `own_folder`: its code (borrowed) and the line it
-   is at. Null: none. */
+/* The innermost frame of this thread whose file does not start with `own_folder`: its code
+   (borrowed) and the line it is at. Null: none. */
 PyCodeObject* prong_user_frame(const char* own_folder, int* line);
 
 #ifdef __cplusplus

@@ -13,8 +13,9 @@ PythonDoor& door() {
 }
 
 bool is_plain_value(PyObject* o) {
-  if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
-      PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) || PyComplex_CheckExact(o))
+  if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o) || PyLong_CheckExact(o) ||
+      PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o) ||
+      PyComplex_CheckExact(o))
     return true;
   if (!PyTuple_CheckExact(o)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
@@ -42,10 +43,13 @@ bool same_value(PyObject* a, PyObject* b) {
 
 namespace {
 
-uint64_t version_of(PyObject* dict) { return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag; }
+uint64_t version_of(PyObject* dict) {
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+}
 
 bool read_holds(PyObject* dict, const Guard::Read& r) {
-  if (!r.key.get() && PyLong_Check(r.value.get())) return PyDict_GET_SIZE(dict) == PyLong_AsSsize_t(r.value.get());
+  if (!r.key.get() && PyLong_Check(r.value.get()))
+    return PyDict_GET_SIZE(dict) == PyLong_AsSsize_t(r.value.get());
   if (!r.key.get()) {
     PyObject *key, *value;
     Py_ssize_t position = 0, k = 0;
@@ -78,7 +82,8 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
     return reinterpret_cast<PyObject*>(Py_TYPE(o)) == g.other.get();
   case Guard::Kind::kTypeVersion: {
     const auto* type = reinterpret_cast<PyTypeObject*>(o);
-    return type->tp_version_tag == g.number && PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG);
+    return type->tp_version_tag == g.number &&
+           PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG);
   }
   case Guard::Kind::kDict:
     if (version_of(o) == g.number) return true;
@@ -110,10 +115,13 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
   }
   case Guard::Kind::kCell:
     return PyCell_GET(o) == g.other.get() ||
-           (PyCell_GET(o) && g.other.get() && is_plain_value(g.other.get()) && same_value(PyCell_GET(o), g.other.get()));
+           (PyCell_GET(o) && g.other.get() && is_plain_value(g.other.get()) &&
+            same_value(PyCell_GET(o), g.other.get()));
   case Guard::Kind::kFunction: {
     const auto* f = reinterpret_cast<PyFunctionObject*>(o);
-    const auto same = [&](PyObject* now, Py_ssize_t i) { return (now ? now : Py_None) == PyTuple_GET_ITEM(g.other.get(), i); };
+    const auto same = [&](PyObject* now, Py_ssize_t i) {
+      return (now ? now : Py_None) == PyTuple_GET_ITEM(g.other.get(), i);
+    };
     return same(f->func_code, 0) && same(f->func_defaults, 1) && same(f->func_kwdefaults, 2);
   }
   }
@@ -121,22 +129,28 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
 }
 
 TensorImpl* Plan::fetch(const TensorSource& s, PyObject* const* args) const {
-  PyObject* o = s.kind == TensorSource::Kind::kArgument ? args[s.index] : objects[static_cast<size_t>(s.object)].get();
+  PyObject* o = s.kind == TensorSource::Kind::kArgument
+                    ? args[s.index]
+                    : objects[static_cast<size_t>(s.object)].get();
   return door().is_tensor(o) ? door().impl_of(o) : nullptr;
 }
 
 bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
   const size_t by_name = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
   if (count + by_name != num_arguments) return false;
-  if (names != kwnames.get() && !(names && kwnames.get() && same_value(names, kwnames.get()))) return false;
-  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast, ContextWord::kInterceptor})
+  if (names != kwnames.get() && !(names && kwnames.get() && same_value(names, kwnames.get())))
+    return false;
+  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype,
+                              ContextWord::kAutocast, ContextWord::kInterceptor})
     if (context[w] != prong::context()[w]) return false;
   for (const TensorGuard& t : tensors) {
-    if (t.source.kind == TensorSource::Kind::kArgument && t.is_exact_type && !door().is_exact_tensor(args[t.source.index]))
+    if (t.source.kind == TensorSource::Kind::kArgument && t.is_exact_type &&
+        !door().is_exact_tensor(args[t.source.index]))
       return false;
     const TensorImpl* i = fetch(t.source, args);
-    if (!i || i->dtype != t.dtype || i->requires_grad != t.requires_grad || i->is_contiguous != t.is_contiguous ||
-        static_cast<int64_t>(i->sizes.size()) != t.rank || i->is_inference)
+    if (!i || i->dtype != t.dtype || i->requires_grad != t.requires_grad ||
+        i->is_contiguous != t.is_contiguous || static_cast<int64_t>(i->sizes.size()) != t.rank ||
+        i->is_inference)
       return false;
     if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
   }
@@ -145,12 +159,15 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
   return true;
 }
 
-IValue Plan::value(const TensorSource& s, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const {
-  if (s.kind == TensorSource::Kind::kProgram) return results[static_cast<size_t>(s.index)][static_cast<size_t>(s.output)];
+IValue Plan::value(const TensorSource& s, PyObject* const* args,
+                   const std::vector<std::vector<IValue>>& results) const {
+  if (s.kind == TensorSource::Kind::kProgram)
+    return results[static_cast<size_t>(s.index)][static_cast<size_t>(s.output)];
   return IValue(Tensor(Ref<TensorImpl>(fetch(s, args))));
 }
 
-PyObject* Plan::build(const Template& t, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const {
+PyObject* Plan::build(const Template& t, PyObject* const* args,
+                      const std::vector<std::vector<IValue>>& results) const {
   switch (t.kind) {
   case Template::Kind::kObject:
     return Py_NewRef(objects[static_cast<size_t>(t.object)].get());
@@ -181,7 +198,9 @@ PyObject* Plan::build(const Template& t, PyObject* const* args, const std::vecto
     PyObject* keys = objects[static_cast<size_t>(t.object)].get();
     for (size_t i = 0; made && i < t.items.size(); ++i) {
       PyObject* item = build(t.items[i], args, results);
-      const int done = item ? PyDict_SetItem(made, PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i)), item) : -1;
+      const int done =
+          item ? PyDict_SetItem(made, PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i)), item)
+               : -1;
       Py_XDECREF(item);
       if (done < 0) Py_CLEAR(made);
     }

@@ -1,5 +1,6 @@
-// Plan: what a call of a compiled function comes to while its guards hold: tensors to fetch, programs to run, a result to
-// build. Made by tracker.cpp, run by bindings/capture.cpp without touching bytecode.
+// Plan: what a call of a compiled function comes to while its guards hold: tensors to fetch,
+// programs to run, a result to build. Made by tracker.cpp, run by bindings/capture.cpp without
+// touching bytecode.
 #pragma once
 
 #include <optional>
@@ -33,14 +34,15 @@ struct Guard {
     kArgumentEqual,  // argument `index` has the type and the value of `object`
     kTypeOf,         // `object` is still of type `other`
     kTypeVersion,    // `object`, a type, has version `number`
-    kDict,           // `reads` of `object`, a dict, are what they were; at once if its version is `number`
-    kOrder,          // `object`, an OrderedDict, has the keys `other` (a tuple) in this order
-    kList,           // `object` has the items `other` (a tuple)
-    kCell,           // `object` holds `other`
-    kFunction,       // `object` has the code, defaults and keyword defaults of `other` (a tuple)
+    kDict,   // `reads` of `object`, a dict, are what they were; at once if its version is `number`
+    kOrder,  // `object`, an OrderedDict, has the keys `other` (a tuple) in this order
+    kList,   // `object` has the items `other` (a tuple)
+    kCell,   // `object` holds `other`
+    kFunction,  // `object` has the code, defaults and keyword defaults of `other` (a tuple)
   };
   struct Read {
-    Kept key, value;  // null value: absent. Null key: `value` is the length, or a tuple of all keys in their order
+    Kept key, value;  // null value: absent. Null key: `value` is the length, or a tuple of all keys
+                      // in their order
   };
   Kind kind;
   int32_t index = 0;
@@ -78,15 +80,15 @@ struct Template {
   enum class Kind : uint8_t { kObject, kArgument, kTensor, kTuple, kList, kDict };
   Kind kind;
   TensorSource tensor{};
-  int32_t object = 0;  // in Plan::objects; of kArgument: which
+  int32_t object = 0;           // in Plan::objects; of kArgument: which
   std::vector<Template> items;  // of a dict: values; its keys are the tuple `object`
 };
 
 class Plan {
  public:
   bool fits(PyObject* const* args, size_t count, PyObject* kwnames);
-  // After fits(): a new reference, or null with a Python error set; nullopt: not this time (an op failed before anything was
-  // written), evaluate instead.
+  // After fits(): a new reference, or null with a Python error set; nullopt: not this time (an op
+  // failed before anything was written), evaluate instead.
   std::optional<PyObject*> run(PyObject* const* args);
   int traverse(visitproc visit, void* arg) const;
 
@@ -103,13 +105,16 @@ class Plan {
  private:
   bool holds(Guard& guard, PyObject* const* args);
   TensorImpl* fetch(const TensorSource& s, PyObject* const* args) const;
-  IValue value(const TensorSource& s, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const;
-  PyObject* build(const Template& t, PyObject* const* args, const std::vector<std::vector<IValue>>& results) const;
+  IValue value(const TensorSource& s, PyObject* const* args,
+               const std::vector<std::vector<IValue>>& results) const;
+  PyObject* build(const Template& t, PyObject* const* args,
+                  const std::vector<std::vector<IValue>>& results) const;
 };
 
 // A dict or an OrderedDict, not of a class that may do otherwise.
 inline bool is_dict(PyObject* o) { return PyDict_CheckExact(o) || Py_IS_TYPE(o, &PyODict_Type); }
 bool same_value(PyObject* a, PyObject* b);  // exact type and value, of plain immutable objects
-bool is_plain_value(PyObject* o);             // None, bool, int, float, str, bytes, complex, and tuples of such
+bool is_plain_value(
+    PyObject* o);  // None, bool, int, float, str, bytes, complex, and tuples of such
 
 }  // namespace prong::capture

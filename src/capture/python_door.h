@@ -1,4 +1,5 @@
-// What capture/ must know of Python's tensor and op objects; bindings/, which owns them, fills it in.
+// What capture/ must know of Python's tensor and op objects; bindings/, which owns them, fills it
+// in.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -12,9 +13,9 @@ struct PythonDoor {
   bool (*is_tensor)(PyObject* object) = nullptr;
   bool (*is_exact_tensor)(PyObject* object) = nullptr;
   TensorImpl* (*impl_of)(PyObject* tensor) = nullptr;
-  PyObject* (*wrap)(Tensor tensor) = nullptr;  // a new reference; throws
+  PyObject* (*wrap)(Tensor tensor) = nullptr;   // a new reference; throws
   bool (*is_op)(PyObject* callable) = nullptr;  // a function or method of ops
-  void (*set_error)() = nullptr;  // inside a catch block
+  void (*set_error)() = nullptr;                // inside a catch block
 };
 PythonDoor& door();
 

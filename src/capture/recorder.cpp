@@ -1,4 +1,5 @@
-// Recording of ops: which may be put off, what is known of their results without running them. See recorder.h.
+// Recording of ops: which may be put off, what is known of their results without running them. See
+// recorder.h.
 #include "capture/recorder.h"
 
 #include <algorithm>
@@ -57,13 +58,19 @@ bool is_plain(const IValue& v) {
 
 bool gives_tensors(const OpDef& op) {
   for (const TypePtr& t : op.schema().results)
-    if (!t->is(TypeKind::kTensor) && !(t->is(TypeKind::kList) && t->element()->is(TypeKind::kTensor))) return false;
+    if (!t->is(TypeKind::kTensor) &&
+        !(t->is(TypeKind::kList) && t->element()->is(TypeKind::kTensor)))
+      return false;
   return !op.schema().results.empty();
 }
 
-bool is_index(const IValue& v) { return v.is_tensor() && !is_floating(v.tensor_impl()->dtype) && !v.tensor_impl()->is_wrapped_number; }
+bool is_index(const IValue& v) {
+  return v.is_tensor() && !is_floating(v.tensor_impl()->dtype) &&
+         !v.tensor_impl()->is_wrapped_number;
+}
 
-// May the kernel raise because of the data that it reads? Then it must run where the program calls it.
+// May the kernel raise because of the data that it reads? Then it must run where the program calls
+// it.
 bool may_raise(const OpDef& op, std::span<const IValue> args) {
   if (op.pointwise()) {
     if (op.pointwise()->options.divisor < 0) return false;
@@ -89,8 +96,8 @@ bool may_raise(const OpDef& op, std::span<const IValue> args) {
 bool may_alias(const OpDef& op) {
   if (op.is_random()) return false;
   if (op.is_composite()) return true;  // what its last op gives
-  return op.family() == Family::kView || op.family() == Family::kCopy || op.family() == Family::kOpaque ||
-         op.viewed_argument() >= 0;
+  return op.family() == Family::kView || op.family() == Family::kCopy ||
+         op.family() == Family::kOpaque || op.viewed_argument() >= 0;
 }
 
 IValue abstract(const IValue& v) {
@@ -104,7 +111,8 @@ IValue abstract(const IValue& v) {
 }  // namespace
 
 Recorder* Recorder::current() {
-  return static_cast<Recorder*>(reinterpret_cast<eager::KernelStandIn*>(context()[ContextWord::kKernels]));
+  return static_cast<Recorder*>(
+      reinterpret_cast<eager::KernelStandIn*>(context()[ContextWord::kKernels]));
 }
 
 Segment& Recorder::open() {
@@ -122,7 +130,8 @@ void Recorder::settle(const char* reason) {
 void Recorder::reading(const Storage& storage) {
   if (!segment_ || segment_->is_closed()) return;
   for (const Storage* s : segment_->read_)
-    if (s == &storage) return settle("the memory of a tensor is read or written by other than an op");
+    if (s == &storage)
+      return settle("the memory of a tensor is read or written by other than an op");
 }
 
 // The op as in eager mode, after what was put off.
@@ -145,10 +154,13 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   const bool writes_its_result = written >= 0 && args[static_cast<size_t>(written)].is_tensor();
   if (op.written_arguments(args) & ~(writes_its_result ? uint64_t{1} << written : 0))
     return run_now(op, args, "the op writes more than the tensor that it gives back");
-  const bool changes_geometry = written >= 0 && (op.family() == Family::kView || !op.is_differentiable());
-  if (changes_geometry) return run_now(op, args, "the op changes the shape or the history of a tensor in place");
+  const bool changes_geometry =
+      written >= 0 && (op.family() == Family::kView || !op.is_differentiable());
+  if (changes_geometry)
+    return run_now(op, args, "the op changes the shape or the history of a tensor in place");
 
-  // A view that was made behind the recorder's back, or memory that another thread's segment is to fill.
+  // A view that was made behind the recorder's back, or memory that another thread's segment is to
+  // fill.
   bool is_foreign = false;
   for_each_tensor(args, [&](const IValue& t) {
     const Storage& storage = *t.tensor_impl()->storage;
@@ -188,7 +200,8 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   return result;
 }
 
-IValue Recorder::record_call(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once) {
+IValue Recorder::record_call(Segment& s, const OpDef& op, std::span<const IValue> args,
+                             bool runs_at_once) {
   IValue metas;
   try {
     std::vector<IValue> abstracts;
@@ -204,7 +217,8 @@ IValue Recorder::record_call(Segment& s, const OpDef& op, std::span<const IValue
   return result;
 }
 
-IValue Recorder::record_write(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once) {
+IValue Recorder::record_write(Segment& s, const OpDef& op, std::span<const IValue> args,
+                              bool runs_at_once) {
   const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
   TraceNode node = make_node(s, op, args);
   const ValueId v = s.find_value(target);
@@ -213,7 +227,8 @@ IValue Recorder::record_write(Segment& s, const OpDef& op, std::span<const IValu
   Storage& storage = *target.tensor_impl()->storage;
   storage.bump_version();
   if (!s.live_[static_cast<size_t>(v)].is_deferred) {
-    auto it = std::find_if(s.written_.begin(), s.written_.end(), [&](auto& w) { return w.first.get() == &storage; });
+    auto it = std::find_if(s.written_.begin(), s.written_.end(),
+                           [&](auto& w) { return w.first.get() == &storage; });
     if (it == s.written_.end()) {
       s.written_.emplace_back(Ref<Storage>(&storage), storage.version());
       storage.set_deferred(Ref<DeferredWork>(&s));
@@ -227,15 +242,16 @@ IValue Recorder::record_write(Segment& s, const OpDef& op, std::span<const IValu
   return target;
 }
 
-// For ops that may give a view or the argument itself: the kernel runs on stand-ins that have geometry but no memory.
-// None where it wants to read, so that its result is a new tensor.
+// For ops that may give a view or the argument itself: the kernel runs on stand-ins that have
+// geometry but no memory. None where it wants to read, so that its result is a new tensor.
 IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue> args) {
   std::vector<std::pair<const Storage*, Tensor>> originals;  // of stand-in storages
   std::vector<std::pair<const TensorImpl*, IValue>> same;
   const auto stand_in = [&](const IValue& v) -> IValue {
     const Tensor t = v.to_tensor();
     if (t.is_wrapped_number()) return v;
-    Tensor fake = Tensor::view_of(make_ref<Storage>(t.storage()->bytes(), no_data()), t.offset(), t.sizes(), t.strides(), t.dtype());
+    Tensor fake = Tensor::view_of(make_ref<Storage>(t.storage()->bytes(), no_data()), t.offset(),
+                                  t.sizes(), t.strides(), t.dtype());
     originals.emplace_back(fake.storage().get(), t);
     same.emplace_back(fake.impl(), v);
     return IValue(std::move(fake));
@@ -246,7 +262,8 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
       fakes.push_back(stand_in(a));
     } else if (a.is_list()) {
       std::vector<IValue> items;
-      for (const IValue& item : a.items()) items.push_back(item.is_tensor() ? stand_in(item) : item);
+      for (const IValue& item : a.items())
+        items.push_back(item.is_tensor() ? stand_in(item) : item);
       fakes.push_back(IValue::list(std::move(items)));
     } else {
       fakes.push_back(a);
@@ -292,7 +309,9 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
       }
   }
   TraceNode node = make_node(s, op, args);
-  node.result = raw.is_tensor() ? ResultKind::kTensor : raw.is_list() ? ResultKind::kList : ResultKind::kTuple;
+  node.result = raw.is_tensor() ? ResultKind::kTensor
+                : raw.is_list() ? ResultKind::kList
+                                : ResultKind::kTuple;
   node.num_outputs = static_cast<int32_t>(outputs.size());
   const auto producer = static_cast<int32_t>(s.trace_->nodes.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -300,7 +319,8 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     const Ref<DeferredWork> work = t.storage()->deferred();
     bool is_deferred = false;
     if (work.get() == &s)
-      is_deferred = std::none_of(s.written_.begin(), s.written_.end(), [&](auto& w) { return w.first == t.storage(); });
+      is_deferred = std::none_of(s.written_.begin(), s.written_.end(),
+                                 [&](auto& w) { return w.first == t.storage(); });
     const ValueId v = s.add_value(t, producer, static_cast<int32_t>(i), is_deferred);
     if (i == 0) node.first_output = v;
   }
@@ -317,7 +337,8 @@ IValue Recorder::deferred(Segment& s, const IValue& meta, TraceNode& node) {
     const TensorMeta& want = m.meta();
     auto impl = make_ref<TensorImpl>();
     impl->numel = product(want.sizes);
-    impl->storage = make_ref<Storage>(static_cast<size_t>(impl->numel) * size_of(want.dtype), Ref<DeferredWork>(&s));
+    impl->storage = make_ref<Storage>(static_cast<size_t>(impl->numel) * size_of(want.dtype),
+                                      Ref<DeferredWork>(&s));
     impl->sizes = want.sizes;
     impl->strides = contiguous_strides(want.sizes);
     impl->dtype = want.dtype;
@@ -358,7 +379,8 @@ Operand Recorder::operand(Segment& s, const IValue& v) {
     return Operand{Operand::Kind::kNumber, static_cast<int32_t>(trace.numbers.size() - 1)};
   };
   if (v.is_tensor()) {
-    if (v.tensor_impl()->is_wrapped_number) return number(16 + static_cast<uint64_t>(v.tensor_impl()->dtype));
+    if (v.tensor_impl()->is_wrapped_number)
+      return number(16 + static_cast<uint64_t>(v.tensor_impl()->dtype));
     ValueId id = s.find_value(v);
     if (id < 0) id = s.add_input(v.to_tensor());
     return coded(Operand::Kind::kValue, static_cast<size_t>(id));

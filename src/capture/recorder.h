@@ -1,5 +1,6 @@
-// Recorder: stands in for kernels on a thread that runs a compiled function. Ops are put off and collected in a Segment;
-// whoever touches the memory of their results (or of what they write) has the segment run first.
+// Recorder: stands in for kernels on a thread that runs a compiled function. Ops are put off and
+// collected in a Segment; whoever touches the memory of their results (or of what they write) has
+// the segment run first.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,7 @@ class Segment final : public DeferredWork {
   };
 
   ValueId find_value(const IValue& tensor) const;  // -1: unknown here
-  bool is_stale(ValueId v) const;                  // the tensor's geometry or storage is another now
+  bool is_stale(ValueId v) const;  // the tensor's geometry or storage is another now
   ValueId add_input(const Tensor& t);
   ValueId add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred);
   void run();
@@ -49,8 +50,9 @@ class Segment final : public DeferredWork {
   std::shared_ptr<Trace> trace_ = std::make_shared<Trace>();
   std::vector<Live> live_;
   std::unordered_map<const TensorImpl*, ValueId> by_impl_;
-  std::vector<Storage*> read_;                              // with add_reader
-  std::vector<std::pair<Ref<Storage>, uint64_t>> written_;  // visible storages, their versions after the writes
+  std::vector<Storage*> read_;  // with add_reader
+  std::vector<std::pair<Ref<Storage>, uint64_t>>
+      written_;  // visible storages, their versions after the writes
   std::atomic<std::thread::id> running_{};
   bool is_closed_ = false;
   std::exception_ptr error_;

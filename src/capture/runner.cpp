@@ -15,7 +15,8 @@ namespace {
 // Runs the nodes one by one; a value goes as soon as its last reader has run.
 class NodeLoop final : public Runner {
  public:
-  NodeLoop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs, bool taped = false)
+  NodeLoop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
+           bool taped = false)
       : trace_(std::move(trace)), taped_(taped) {
     size_t next = trace_->inputs.size();
     number_at_.assign(trace_->numbers.size(), -1);
@@ -26,7 +27,8 @@ class NodeLoop final : public Runner {
 
   std::vector<IValue> run(std::span<const IValue> inputs) override {
     std::vector<IValue> values(trace_->values.size());
-    for (size_t i = 0; i < trace_->inputs.size(); ++i) values[static_cast<size_t>(trace_->inputs[i])] = inputs[i];
+    for (size_t i = 0; i < trace_->inputs.size(); ++i)
+      values[static_cast<size_t>(trace_->inputs[i])] = inputs[i];
     std::vector<IValue> args;
     for (size_t i = 0; i < trace_->nodes.size(); ++i) {
       const TraceNode& n = trace_->nodes[i];
@@ -43,7 +45,8 @@ class NodeLoop final : public Runner {
   }
 
  private:
-  IValue get(const Operand& o, const std::vector<IValue>& values, std::span<const IValue> inputs) const {
+  IValue get(const Operand& o, const std::vector<IValue>& values,
+             std::span<const IValue> inputs) const {
     const auto i = static_cast<size_t>(o.index);
     switch (o.kind) {
     case Operand::Kind::kValue:
@@ -67,7 +70,8 @@ class NodeLoop final : public Runner {
       values[first] = std::move(result);
       return;
     }
-    for (size_t i = 0; i < static_cast<size_t>(n.num_outputs); ++i) values[first + i] = result.items()[i];
+    for (size_t i = 0; i < static_cast<size_t>(n.num_outputs); ++i)
+      values[first + i] = result.items()[i];
   }
 
   void find_last_uses() {
@@ -75,17 +79,20 @@ class NodeLoop final : public Runner {
     const auto use = [&](const Operand& o, int32_t node, const auto& self) -> void {
       if (o.kind == Operand::Kind::kValue) last[static_cast<size_t>(o.index)] = node;
       if (o.kind == Operand::Kind::kList)
-        for (const Operand& item : trace_->lists[static_cast<size_t>(o.index)]) self(item, node, self);
+        for (const Operand& item : trace_->lists[static_cast<size_t>(o.index)])
+          self(item, node, self);
     };
     for (size_t i = 0; i < trace_->nodes.size(); ++i) {
       const TraceNode& n = trace_->nodes[i];
-      for (int32_t k = 0; k < n.num_outputs; ++k) last[static_cast<size_t>(n.first_output + k)] = static_cast<int32_t>(i);
+      for (int32_t k = 0; k < n.num_outputs; ++k)
+        last[static_cast<size_t>(n.first_output + k)] = static_cast<int32_t>(i);
       for (const Operand& o : n.args) use(o, static_cast<int32_t>(i), use);
     }
     dies_after_.resize(trace_->nodes.size());
     for (const ValueId v : trace_->outputs) last[static_cast<size_t>(v)] = -1;
     for (size_t v = 0; v < last.size(); ++v)
-      if (last[v] >= 0) dies_after_[static_cast<size_t>(last[v])].push_back(static_cast<ValueId>(v));
+      if (last[v] >= 0)
+        dies_after_[static_cast<size_t>(last[v])].push_back(static_cast<ValueId>(v));
   }
 
   std::shared_ptr<const Trace> trace_;
@@ -133,17 +140,19 @@ class Native final : public Backend {
  public:
   Ref<Runner> compile(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
                       std::span<const IValue>) override {
-    // The passes take tensors with different names for different memory where something is written; an error of the
-    // last op must be the kernel's own; and one op alone has nothing to gain.
-    if ((trace->has_writes && trace->inputs_overlap) || trace->may_raise || count_pointwise(*trace) < 2)
+    // The passes take tensors with different names for different memory where something is written;
+    // an error of the last op must be the kernel's own; and one op alone has nothing to gain.
+    if ((trace->has_writes && trace->inputs_overlap) || trace->may_raise ||
+        count_pointwise(*trace) < 2)
       return make_ref<NodeLoop>(std::move(trace), number_inputs);
     return make_ref<Program>(*trace, number_inputs);
   }
 
  private:
   static size_t count_pointwise(const Trace& trace) {
-    return static_cast<size_t>(std::count_if(trace.nodes.begin(), trace.nodes.end(),
-                                             [](const TraceNode& n) { return n.op->family() == Family::kPointwise; }));
+    return static_cast<size_t>(
+        std::count_if(trace.nodes.begin(), trace.nodes.end(),
+                      [](const TraceNode& n) { return n.op->family() == Family::kPointwise; }));
   }
 };
 
@@ -180,13 +189,15 @@ uint64_t hash_of_key(const std::vector<uint64_t>& key) {
 
 }  // namespace
 
-Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs, bool taped) {
+Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
+                      bool taped) {
   return make_ref<NodeLoop>(std::move(trace), number_inputs, taped);
 }
 Ref<Backend> interpreter_backend() { return make_ref<Interpreter>(); }
 Ref<Backend> native_backend() { return make_ref<Native>(); }
 
-ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace, std::span<const IValue> inputs) {
+ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace,
+                                       std::span<const IValue> inputs) {
   const uint64_t hash = hash_of_key(trace->key);
   NumberInputs number_inputs(trace->numbers.size(), false);
   {
@@ -206,12 +217,15 @@ ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace
       }
     }
   }
-  Ref<Runner> runner = backend_->compile(trace, number_inputs, program_inputs(*trace, number_inputs, inputs));
+  Ref<Runner> runner =
+      backend_->compile(trace, number_inputs, program_inputs(*trace, number_inputs, inputs));
   std::lock_guard lock(mutex_);
   std::vector<Entry>& same_hash = entries_[hash];
-  auto e = std::find_if(same_hash.begin(), same_hash.end(), [&](const Entry& x) { return x.key == trace->key; });
+  auto e = std::find_if(same_hash.begin(), same_hash.end(),
+                        [&](const Entry& x) { return x.key == trace->key; });
   if (e == same_hash.end()) e = same_hash.insert(same_hash.end(), Entry{trace->key, {}});
-  e->variants.insert(e->variants.begin(), Variant{number_inputs, trace->numbers, trace->outputs, runner});
+  e->variants.insert(e->variants.begin(),
+                     Variant{number_inputs, trace->numbers, trace->outputs, runner});
   return {std::move(runner), std::move(number_inputs), true};
 }
 
@@ -228,7 +242,8 @@ size_t ProgramCache::size() const {
   return n;
 }
 
-std::vector<IValue> program_inputs(const Trace& trace, const NumberInputs& number_inputs, std::span<const IValue> tensors) {
+std::vector<IValue> program_inputs(const Trace& trace, const NumberInputs& number_inputs,
+                                   std::span<const IValue> tensors) {
   std::vector<IValue> all(tensors.begin(), tensors.end());
   for (size_t i = 0; i < number_inputs.size(); ++i)
     if (number_inputs[i]) all.push_back(trace.numbers[i]);

@@ -1,4 +1,5 @@
-// Runner: what runs a segment: the plain loop over its nodes, a compiled Program, or a back end's callable.
+// Runner: what runs a segment: the plain loop over its nodes, a compiled Program, or a back end's
+// callable.
 #pragma once
 
 #include <mutex>
@@ -10,7 +11,8 @@ namespace prong::capture {
 
 class Runner : public RefCounted {
  public:
-  // Inputs: the trace's tensors, then the numbers that are inputs. Results: one tensor for each output.
+  // Inputs: the trace's tensors, then the numbers that are inputs. Results: one tensor for each
+  // output.
   virtual std::vector<IValue> run(std::span<const IValue> inputs) = 0;
 };
 
@@ -30,9 +32,10 @@ Ref<Backend> native_backend();
 // Runs the plain loop beside the back end's programs; a difference is an error.
 Ref<Backend> checked_backend(Ref<Backend> checked);
 
-// A runner for exactly the trace's outputs, views of inputs included. `taped`: through eager::run, so that gradients are
-// recorded.
-Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs, bool taped);
+// A runner for exactly the trace's outputs, views of inputs included. `taped`: through eager::run,
+// so that gradients are recorded.
+Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
+                      bool taped);
 
 // Programs of one compiled function, by the structure of their traces.
 class ProgramCache : public RefCounted {
@@ -66,6 +69,7 @@ class ProgramCache : public RefCounted {
 };
 
 // The tensors of a call, then those of its numbers that are inputs.
-std::vector<IValue> program_inputs(const Trace& trace, const NumberInputs& number_inputs, std::span<const IValue> tensors);
+std::vector<IValue> program_inputs(const Trace& trace, const NumberInputs& number_inputs,
+                                   std::span<const IValue> tensors);
 
 }  // namespace prong::capture

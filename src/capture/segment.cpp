@@ -1,4 +1,5 @@
-// Segment: how put-off work is run and its results are handed to the storages that wait for them. See recorder.h.
+// Segment: how put-off work is run and its results are handed to the storages that wait for them.
+// See recorder.h.
 #include <algorithm>
 
 #include "capture/recorder.h"
@@ -46,7 +47,8 @@ ValueId Segment::add_input(const Tensor& t) {
   return v;
 }
 
-// What the program gives: for each storage without memory that someone else still holds, the value that made it.
+// What the program gives: for each storage without memory that someone else still holds, the value
+// that made it.
 void Segment::choose_outputs() {
   struct Seen {
     ValueId owner;
@@ -71,24 +73,27 @@ void Segment::choose_outputs() {
 
 void Segment::fill(std::vector<IValue> results) {
   const Trace& trace = *trace_;
-  PRONG_CHECK(results.size() == trace.outputs.size(), kRuntime, "the back end's callable gave ", results.size(),
-              " values, but the graph has ", trace.outputs.size(), " outputs");
+  PRONG_CHECK(results.size() == trace.outputs.size(), kRuntime, "the back end's callable gave ",
+              results.size(), " values, but the graph has ", trace.outputs.size(), " outputs");
   for (size_t i = 0; i < results.size(); ++i) {
     const auto v = static_cast<size_t>(trace.outputs[i]);
     const TensorMeta& expected = trace.values[v].meta;
-    PRONG_CHECK(results[i].is_tensor(), kType, "output ", i, " of the back end's callable is a ", name_of(results[i].tag()),
-                ", not a Tensor");
+    PRONG_CHECK(results[i].is_tensor(), kType, "output ", i, " of the back end's callable is a ",
+                name_of(results[i].tag()), ", not a Tensor");
     Tensor r = std::move(results[i]).to_tensor();
     PRONG_CHECK(r.sizes() == expected.sizes && r.dtype() == expected.dtype, kRuntime, "output ", i,
-                " of the compiled graph has shape ", r.sizes(), " and dtype ", r.dtype(), ", but ", expected.sizes, " and ",
-                expected.dtype, " were recorded for it");
+                " of the compiled graph has shape ", r.sizes(), " and dtype ", r.dtype(), ", but ",
+                expected.sizes, " and ", expected.dtype, " were recorded for it");
     Storage& waiting = *live_[v].storage;
-    // A few kernels lay their result out in another way than shape rules tell; a tensor without views may follow.
+    // A few kernels lay their result out in another way than shape rules tell; a tensor without
+    // views may follow.
     TensorImpl* owner = live_[v].impl.get();
     const auto shares = [&](const Live& l) { return l.storage.get() == &waiting; };
-    const bool has_views = std::count_if(live_.begin(), live_.end(), shares) != 1 || owner->storage.get() != &waiting;
-    const bool is_own = r.offset() == 0 && r.impl()->use_count() == 1 && r.storage()->use_count() == 1 &&
-                        r.storage()->is_resizable() && r.storage()->bytes() == waiting.bytes();
+    const bool has_views =
+        std::count_if(live_.begin(), live_.end(), shares) != 1 || owner->storage.get() != &waiting;
+    const bool is_own = r.offset() == 0 && r.impl()->use_count() == 1 &&
+                        r.storage()->use_count() == 1 && r.storage()->is_resizable() &&
+                        r.storage()->bytes() == waiting.bytes();
     if (!is_own || (has_views && !r.is_contiguous())) {
       Tensor copy = Tensor::empty(r.sizes(), r.dtype());
       copy_into(copy, r);
@@ -123,7 +128,8 @@ void Segment::run() {
   std::vector<IValue> tensors;
   for (const ValueId v : trace.inputs) {
     const Live& live = live_[static_cast<size_t>(v)];
-    // Its geometry may have been changed in place since (resize_, .data): the program reads it as it was.
+    // Its geometry may have been changed in place since (resize_, .data): the program reads it as
+    // it was.
     PRONG_ASSERT(!is_stale(v), "an input of a recorded segment was changed in shape");
     tensors.emplace_back(Tensor(live.impl));
   }
@@ -138,7 +144,8 @@ void Segment::run() {
   if (Tracker* tracker = current_tracker()) {
     std::vector<TensorImpl*> impls;
     for (const Live& live : live_) impls.push_back(live.impl.get());
-    tracker->on_segment(trace, impls, found.runner, found.number_inputs, !recorder_.cache()->backend().is_python());
+    tracker->on_segment(trace, impls, found.runner, found.number_inputs,
+                        !recorder_.cache()->backend().is_python());
   }
 }
 
@@ -152,7 +159,8 @@ void Segment::settle() {
 
 void Segment::run_all() {
   if (running_.load() == std::this_thread::get_id()) return;
-  // References that go away here may be the last ones to Python objects: they die after the lock is open again.
+  // References that go away here may be the last ones to Python objects: they die after the lock is
+  // open again.
   std::vector<Live> dropped;
   SegmentLock lock(mutex_);
   if (is_closed_) {

@@ -1,4 +1,5 @@
-// The lock of a segment. Its holder may need the GIL (a Python back end), so whoever waits for it gives the GIL up.
+// The lock of a segment. Its holder may need the GIL (a Python back end), so whoever waits for it
+// gives the GIL up.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -17,11 +17,13 @@ void check_reader(const Storage& storage) {
 }  // namespace
 
 Recorder& thread_recorder() {
-  // Never freed: a storage may hold a finished segment, which names its recorder, longer than the thread lives.
+  // Never freed: a storage may hold a finished segment, which names its recorder, longer than the
+  // thread lives.
   thread_local Recorder* recorder = [] {
     Storage::set_reader_check(&check_reader);
     set_item_read_hook([] {
-      if (Tracker* tracker = is_recording() ? current_tracker() : nullptr) tracker->give_up("the value of a tensor is read");
+      if (Tracker* tracker = is_recording() ? current_tracker() : nullptr)
+        tracker->give_up("the value of a tensor is read");
     });
     return new Recorder;
   }();
@@ -32,19 +34,22 @@ CallScope::CallScope(CallTarget& target, SegmentObserver* observer) {
   Recorder& r = thread_recorder();
   saved_stand_in_ = context()[ContextWord::kKernels];
   const bool is_nested = saved_stand_in_ != 0;
-  if (is_nested && current_target && current_target->backend == target.backend && !target.is_whole) return;
+  if (is_nested && current_target && current_target->backend == target.backend && !target.is_whole)
+    return;
   if (is_nested) r.settle("a function compiled with other settings is called");
   is_own_ = true;
   saved_target_ = std::exchange(current_target, Ref<CallTarget>(&target));
   saved_observer_ = r.observer();
   r.set_target(target.cache, observer);
-  context()[ContextWord::kKernels] = reinterpret_cast<uint64_t>(static_cast<eager::KernelStandIn*>(&r));
+  context()[ContextWord::kKernels] =
+      reinterpret_cast<uint64_t>(static_cast<eager::KernelStandIn*>(&r));
 }
 
 void CallScope::leave() {
   is_own_ = false;
   current_target = std::move(saved_target_);
-  thread_recorder().set_target(current_target ? current_target->cache : Ref<ProgramCache>(), saved_observer_);
+  thread_recorder().set_target(current_target ? current_target->cache : Ref<ProgramCache>(),
+                               saved_observer_);
   context()[ContextWord::kKernels] = saved_stand_in_;
 }
 
@@ -64,7 +69,8 @@ CallScope::~CallScope() {
   try {
     finish();
   } catch (...) {
-    // The error that ended the call is the one to tell; who reads a result of this work gets its error then.
+    // The error that ended the call is the one to tell; who reads a result of this work gets its
+    // error then.
   }
 }
 

@@ -1,4 +1,5 @@
-// A compiled call on this thread: who records, for which back end. Called by bindings/capture.cpp and by the frame hook.
+// A compiled call on this thread: who records, for which back end. Called by bindings/capture.cpp
+// and by the frame hook.
 #pragma once
 
 #include "capture/recorder.h"
@@ -16,11 +17,13 @@ struct CallTarget : RefCounted {
 Recorder& thread_recorder();
 inline bool is_recording() { return Recorder::current() != nullptr; }
 
-// Records on this thread until finish(). Inside another call of the same back end it changes nothing.
+// Records on this thread until finish(). Inside another call of the same back end it changes
+// nothing.
 class CallScope {
  public:
   CallScope(CallTarget& target, SegmentObserver* observer);
-  ~CallScope();  // without finish(): after an error; what was put off is run, and its own errors are kept for readers
+  ~CallScope();  // without finish(): after an error; what was put off is run, and its own errors
+                 // are kept for readers
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   void finish();  // runs what was put off; throws what that throws

@@ -1,5 +1,5 @@
-// Trace: the tensor work of one segment as flat lists. Written by recorder.cpp, run by runner.cpp, turned into a Graph by
-// trace_graph.cpp and shown to Python back ends by bindings/.
+// Trace: the tensor work of one segment as flat lists. Written by recorder.cpp, run by runner.cpp,
+// turned into a Graph by trace_graph.cpp and shown to Python back ends by bindings/.
 #pragma once
 
 #include <memory>
@@ -49,17 +49,18 @@ struct Trace {
   std::vector<TraceValue> values;
   std::vector<std::vector<Operand>> lists;
   std::vector<IValue> constants;
-  std::vector<IValue> numbers;     // ints and floats of this call
-  std::vector<ValueId> inputs;     // in the order of first use
-  std::vector<ValueId> outputs;    // set when the segment closes
+  std::vector<IValue> numbers;   // ints and floats of this call
+  std::vector<ValueId> inputs;   // in the order of first use
+  std::vector<ValueId> outputs;  // set when the segment closes
   std::vector<Place> places;
-  std::vector<uint64_t> key;       // equal keys: the same program, save for numbers
+  std::vector<uint64_t> key;  // equal keys: the same program, save for numbers
   bool has_writes = false;
-  bool inputs_overlap = false;     // two inputs share a storage
-  bool may_raise = false;          // the last node may raise because of its data
+  bool inputs_overlap = false;  // two inputs share a storage
+  bool may_raise = false;       // the last node may raise because of its data
 };
 
-// Numbers of the trace that are inputs of the compiled program (they changed between calls); the others are constants.
+// Numbers of the trace that are inputs of the compiled program (they changed between calls); the
+// others are constants.
 using NumberInputs = std::vector<bool>;
 
 // A node's name as people read it: "mul_1", "relu_2": the op's base name and its count among those.

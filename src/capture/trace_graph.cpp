@@ -17,7 +17,8 @@ std::vector<std::string> value_names(const Trace& trace) {
   for (const TraceNode& n : trace.nodes) {
     const std::string node_name = cat(n.op->base_name(), "_", ++counts[n.op->base_name()]);
     for (int32_t i = 0; i < n.num_outputs; ++i)
-      names[static_cast<size_t>(n.first_output + i)] = n.num_outputs == 1 ? node_name : cat(node_name, "_", i);
+      names[static_cast<size_t>(n.first_output + i)] =
+          n.num_outputs == 1 ? node_name : cat(node_name, "_", i);
   }
   return names;
 }
@@ -27,12 +28,15 @@ namespace {
 class Conversion {
  public:
   Conversion(const Trace& trace, const NumberInputs& number_inputs, Graph& graph)
-      : trace_(trace), graph_(graph), builder_(graph), values_(trace.values.size()), numbers_(trace.numbers.size()) {
+      : trace_(trace), graph_(graph), builder_(graph), values_(trace.values.size()),
+        numbers_(trace.numbers.size()) {
     const std::vector<std::string> names = value_names(trace);
     for (const ValueId v : trace.inputs)
-      values_[static_cast<size_t>(v)] = graph.add_input(Type::tensor(), names[static_cast<size_t>(v)]);
+      values_[static_cast<size_t>(v)] =
+          graph.add_input(Type::tensor(), names[static_cast<size_t>(v)]);
     for (size_t i = 0; i < number_inputs.size(); ++i)
-      if (number_inputs[i]) numbers_[i] = graph.add_input(type_of_number(trace.numbers[i]), cat("n_", i));
+      if (number_inputs[i])
+        numbers_[i] = graph.add_input(type_of_number(trace.numbers[i]), cat("n_", i));
     for (const TraceNode& n : trace.nodes) convert(n, names);
     std::vector<Value*> outputs;
     for (const ValueId v : trace.outputs) outputs.push_back(values_[static_cast<size_t>(v)]);
@@ -53,7 +57,8 @@ class Conversion {
     case Operand::Kind::kNumber:
       return numbers_[i] ? numbers_[i] : builder_.constant(trace_.numbers[i]);
     case Operand::Kind::kConstant:
-      return trace_.constants[i].is_none() ? builder_.constant(IValue(), type) : builder_.constant(trace_.constants[i]);
+      return trace_.constants[i].is_none() ? builder_.constant(IValue(), type)
+                                           : builder_.constant(trace_.constants[i]);
     default:
       return list(trace_.lists[i], type);
     }
@@ -69,7 +74,8 @@ class Conversion {
 
   void convert(const TraceNode& n, const std::vector<std::string>& names) {
     std::vector<Value*> args;
-    for (size_t i = 0; i < n.args.size(); ++i) args.push_back(operand(n.args[i], n.op->schema().arguments[i].type));
+    for (size_t i = 0; i < n.args.size(); ++i)
+      args.push_back(operand(n.args[i], n.op->schema().arguments[i].type));
     Value* result = builder_.op(*n.op, args);
     if (n.num_outputs == 0) return;  // in place: the value written stands for the result
     const auto first = static_cast<size_t>(n.first_output);
@@ -78,8 +84,9 @@ class Conversion {
       return;
     }
     const auto count = static_cast<size_t>(n.num_outputs);
-    const std::vector<Value*> items =
-        n.result == ResultKind::kTuple ? builder_.tuple_unpack(result) : builder_.list_unpack(result, count);
+    const std::vector<Value*> items = n.result == ResultKind::kTuple
+                                          ? builder_.tuple_unpack(result)
+                                          : builder_.list_unpack(result, count);
     for (size_t i = 0; i < count; ++i) values_[first + i] = items[i]->set_name(names[first + i]);
   }
 

@@ -6,7 +6,8 @@
 
 namespace prong::capture {
 
-// Inputs: the trace's tensors, then the numbers that are inputs; one output, a tuple of the trace's outputs.
+// Inputs: the trace's tensors, then the numbers that are inputs; one output, a tuple of the trace's
+// outputs.
 std::unique_ptr<Graph> to_graph(const Trace& trace, const NumberInputs& number_inputs);
 
 }  // namespace prong::capture

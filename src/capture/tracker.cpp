@@ -18,7 +18,9 @@ bool same_items(PyObject* a, PyObject* b) {
 }
 }  // namespace
 
-Tracker* current_tracker() { return tracker_of_thread && tracker_of_thread->is_on() ? tracker_of_thread : nullptr; }
+Tracker* current_tracker() {
+  return tracker_of_thread && tracker_of_thread->is_on() ? tracker_of_thread : nullptr;
+}
 void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
 
 Tracker::Tracker(size_t count, PyObject* kwnames) : is_grad_on_(eager::is_grad_enabled()) {
@@ -43,8 +45,14 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
   if (roots_.count(impl)) return;
   if (source.kind == TensorSource::Kind::kObject) source.object = keep(tensor);
   roots_.emplace(impl, Root{source, Ref<TensorImpl>(impl)});
-  plan_->tensors.push_back({source, impl->dtype, impl->requires_grad, impl->is_contiguous, door().is_exact_tensor(tensor),
-                            static_cast<int64_t>(impl->sizes.size()), {}, {}});
+  plan_->tensors.push_back({source,
+                            impl->dtype,
+                            impl->requires_grad,
+                            impl->is_contiguous,
+                            door().is_exact_tensor(tensor),
+                            static_cast<int64_t>(impl->sizes.size()),
+                            {},
+                            {}});
   needs_tape_ |= impl->requires_grad;
   if (impl->is_inference) give_up("an inference tensor");
 }
@@ -61,19 +69,26 @@ Term Tracker::argument(PyObject* value, int32_t index) {
     watch_tensor(value, {TensorSource::Kind::kArgument, index, 0, 0});
     return Term::tensor();
   }
-  plan_->guards.push_back(Guard{is_plain_value(value) ? Guard::Kind::kArgumentEqual : Guard::Kind::kArgumentIs, index, 0, Kept(value),
-                                Kept(nullptr), {}});
+  plan_->guards.push_back(
+      Guard{is_plain_value(value) ? Guard::Kind::kArgumentEqual : Guard::Kind::kArgumentIs,
+            index,
+            0,
+            Kept(value),
+            Kept(nullptr),
+            {}});
   return Term::same();
 }
 
 Term Tracker::guard_identity(PyObject* value, int32_t index) {
-  plan_->guards.push_back(Guard{Guard::Kind::kArgumentIs, index, 0, Kept(value), Kept(nullptr), {}});
+  plan_->guards.push_back(
+      Guard{Guard::Kind::kArgumentIs, index, 0, Kept(value), Kept(nullptr), {}});
   return same(value);
 }
 
 Term Tracker::same(PyObject* value) {
   if (!door().is_tensor(value)) return Term::same();
-  if (roots_.count(door().impl_of(value)) && roots_.at(door().impl_of(value)).source.kind == TensorSource::Kind::kArgument) {
+  if (roots_.count(door().impl_of(value)) &&
+      roots_.at(door().impl_of(value)).source.kind == TensorSource::Kind::kArgument) {
     give_up("an argument is also reached by another way");
     return {};
   }
@@ -113,7 +128,8 @@ Term Tracker::tensor_result(PyObject* value) {
     items.push_back(door().is_exact_tensor(item) ? tensor_result(item) : Term());
     objects.push_back(item);
   }
-  return make(PyTuple_CheckExact(value) ? Made::Kind::kTuple : Made::Kind::kList, std::move(items), std::move(objects));
+  return make(PyTuple_CheckExact(value) ? Made::Kind::kTuple : Made::Kind::kList, std::move(items),
+              std::move(objects));
 }
 
 // ── reads ──
@@ -173,7 +189,8 @@ Term Tracker::read_all(PyObject* dict, int what) {
 }
 
 void Tracker::read_type(PyTypeObject* type) {
-  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) return give_up("a type without a version");
+  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG))
+    return give_up("a type without a version");
   Guard& g = guard(Guard::Kind::kTypeVersion, reinterpret_cast<PyObject*>(type));
   if (g.number && g.number != type->tp_version_tag) give_up("a class changed during the call");
   g.number = type->tp_version_tag;
@@ -225,10 +242,12 @@ std::optional<TensorSource> Tracker::source_of(const TensorImpl* impl) {
   return std::nullopt;
 }
 
-void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls, const Ref<Runner>& runner,
-                         const NumberInputs& number_inputs, bool runs_any_backend) {
+void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls,
+                         const Ref<Runner>& runner, const NumberInputs& number_inputs,
+                         bool runs_any_backend) {
   if (!is_on()) return;
-  if (!runs_any_backend && needs_tape_ && is_grad_on_) return give_up("a back end's callable has no gradients");
+  if (!runs_any_backend && needs_tape_ && is_grad_on_)
+    return give_up("a back end's callable has no gradients");
   Part part;
   part.trace = std::make_shared<Trace>(trace);
   part.runner = runner;
@@ -240,7 +259,8 @@ void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls,
     if (source->kind == TensorSource::Kind::kProgram) {
       auto& wanted = parts_[static_cast<size_t>(source->index)].wanted;
       auto at = std::find(wanted.begin(), wanted.end(), source->output);
-      part.inputs.push_back({TensorSource::Kind::kProgram, source->index, static_cast<int32_t>(at - wanted.begin()), 0});
+      part.inputs.push_back({TensorSource::Kind::kProgram, source->index,
+                             static_cast<int32_t>(at - wanted.begin()), 0});
       if (at == wanted.end()) wanted.push_back(source->output);
     } else {
       part.inputs.push_back(*source);
@@ -248,8 +268,10 @@ void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls,
   }
   const auto index = static_cast<int32_t>(parts_.size());
   for (size_t v = 0; v < impls.size(); ++v)
-    if (trace.values[v].producer >= 0) computed_[impls[v]] = {TensorSource::Kind::kProgram, index, static_cast<int32_t>(v), 0};
-  for (const TraceNode& n : trace.nodes) plan_->has_writes |= n.op->mutated_argument() >= 0 || n.op->is_random();
+    if (trace.values[v].producer >= 0)
+      computed_[impls[v]] = {TensorSource::Kind::kProgram, index, static_cast<int32_t>(v), 0};
+  for (const TraceNode& n : trace.nodes)
+    plan_->has_writes |= n.op->mutated_argument() >= 0 || n.op->is_random();
   for (TensorImpl* i : impls) alive_.emplace_back(i);
   parts_.push_back(std::move(part));
 }
@@ -265,7 +287,8 @@ void Tracker::finish(PyObject* result, Term term) {
 bool Tracker::describe(PyObject* value, Term term, Template* out) {
   for (size_t i = 0; i < arguments_.size() && term.is_same() && !door().is_tensor(value); ++i) {
     if (arguments_[i] != value) continue;
-    out->kind = Template::Kind::kArgument;  // an equal one next time, and that very one is given back
+    out->kind =
+        Template::Kind::kArgument;  // an equal one next time, and that very one is given back
     out->object = static_cast<int32_t>(i);
     return true;
   }
@@ -288,10 +311,12 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   }
   if (!term.is_made()) return false;
   const Made& m = made(term);
-  if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict) return false;
-  if (std::find(described_.begin(), described_.end(), term.index) != described_.end()) return false;  // one object in two places
+  if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict)
+    return false;
+  if (std::find(described_.begin(), described_.end(), term.index) != described_.end())
+    return false;  // one object in two places
   described_.push_back(term.index);
-  out->kind = m.kind == Made::Kind::kTuple ? Template::Kind::kTuple
+  out->kind = m.kind == Made::Kind::kTuple  ? Template::Kind::kTuple
               : m.kind == Made::Kind::kList ? Template::Kind::kList
                                             : Template::Kind::kDict;
   for (size_t i = 0; i < m.items.size(); ++i) {
@@ -300,7 +325,8 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   }
   if (m.kind != Made::Kind::kDict) return true;
   PyObject* keys = PyTuple_New(static_cast<Py_ssize_t>(m.keys.size()));
-  for (size_t i = 0; i < m.keys.size(); ++i) PyTuple_SET_ITEM(keys, static_cast<Py_ssize_t>(i), Py_NewRef(m.keys[i].get()));
+  for (size_t i = 0; i < m.keys.size(); ++i)
+    PyTuple_SET_ITEM(keys, static_cast<Py_ssize_t>(i), Py_NewRef(m.keys[i].get()));
   out->object = keep(keys);
   Py_DECREF(keys);
   return true;
@@ -334,7 +360,8 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   if (pins_sizes_)
     for (TensorGuard& t : plan_->tensors)
       for (const auto& [impl, root] : roots_)
-        if (root.source.kind == t.source.kind && root.source.index == t.source.index && root.source.object == t.source.object) {
+        if (root.source.kind == t.source.kind && root.source.index == t.source.index &&
+            root.source.object == t.source.object) {
           t.sizes = impl->sizes;
           t.strides = impl->strides;
         }

@@ -1,5 +1,6 @@
-// Tracker: follows where the values of an evaluated call come from, and notes as guards what was read on the way. In the end
-// it gives a Plan, or the reason why there is none: it gives up at the first thing that it does not understand.
+// Tracker: follows where the values of an evaluated call come from, and notes as guards what was
+// read on the way. In the end it gives a Plan, or the reason why there is none: it gives up at the
+// first thing that it does not understand.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ namespace prong::capture {
 struct Term {
   enum class Kind : uint8_t {
     kNothing,
-    kSame,    // this very object (or, of a plain value, an equal one) at each call that the guards let through
+    kSame,    // this very object (or, of a plain value, an equal one) at each call that the guards
+              // let through
     kTensor,  // a tensor that the plan can fetch or compute
     kMade,    // made in the call: Tracker::made(index) says of what
   };
@@ -34,11 +36,11 @@ struct Term {
 struct Made {
   enum class Kind : uint8_t { kTuple, kList, kDict, kCell, kFunction, kMethod, kIterator };
   Kind kind;
-  std::vector<Term> items;           // of a function: its closure's cells; of a method: function and self
-  std::vector<PyObject*> objects;    // the values of the items (owned by the real container)
-  std::vector<Kept> keys;            // of a dict
-  size_t position = 0;               // of an iterator
-  Term source;                       // of an iterator: what it walks
+  std::vector<Term> items;  // of a function: its closure's cells; of a method: function and self
+  std::vector<PyObject*> objects;  // the values of the items (owned by the real container)
+  std::vector<Kept> keys;          // of a dict
+  size_t position = 0;             // of an iterator
+  Term source;                     // of an iterator: what it walks
 };
 
 class Tracker {
@@ -52,8 +54,8 @@ class Tracker {
   }
 
   // ── terms ──
-  Term argument(PyObject* value, int32_t index);        // of the call itself
-  Term same(PyObject* value);                             // an object that guards vouch for: tensor or not
+  Term argument(PyObject* value, int32_t index);  // of the call itself
+  Term same(PyObject* value);                     // an object that guards vouch for: tensor or not
   Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
   Made& made(Term t) { return made_[static_cast<size_t>(t.index)]; }
   bool is_plain(Term t, PyObject* value) const { return t.is_same() && is_plain_value(value); }
@@ -73,11 +75,11 @@ class Tracker {
   void read_function(PyObject* function);
 
   // ── the recorder's side ──
-  void on_segment(const Trace& trace, std::span<TensorImpl* const> impls, const Ref<Runner>& runner, const NumberInputs& number_inputs,
-                  bool runs_any_backend);
+  void on_segment(const Trace& trace, std::span<TensorImpl* const> impls, const Ref<Runner>& runner,
+                  const NumberInputs& number_inputs, bool runs_any_backend);
   void on_shortcut() { pins_sizes_ = true; }
 
-  void finish(PyObject* result, Term term);  // of the outermost frame
+  void finish(PyObject* result, Term term);                 // of the outermost frame
   std::unique_ptr<Plan> take_plan(const Context& context);  // after the last segment has run
 
  private:

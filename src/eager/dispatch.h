@@ -25,14 +25,15 @@ class Interceptor {
 // The op without the interceptor.
 IValue run_plain(const OpDef& op, std::span<const IValue> args);
 
-// Stands in for the kernels of its task, under all that run() adds (the tape included): capture/. In ContextWord::kKernels;
-// zero there runs kernels.
+// Stands in for the kernels of its task, under all that run() adds (the tape included): capture/.
+// In ContextWord::kKernels; zero there runs kernels.
 class KernelStandIn {
  public:
   virtual ~KernelStandIn() = default;
   virtual IValue run_kernel(const OpDef& op, std::span<const IValue> args) = 0;
 };
-// The op's kernel, or who stands in for it. The way in which eager/ runs the kernel of an op that a program calls.
+// The op's kernel, or who stands in for it. The way in which eager/ runs the kernel of an op that a
+// program calls.
 inline IValue run_kernel(const OpDef& op, std::span<const IValue> args) {
   if (const uint64_t word = context()[ContextWord::kKernels]) [[unlikely]]
     return reinterpret_cast<KernelStandIn*>(word)->run_kernel(op, args);

@@ -1,4 +1,5 @@
-// Who wants to know that a program took the value of a one-element tensor as a number (capture/). Called by tensor.cpp.
+// Who wants to know that a program took the value of a one-element tensor as a number (capture/).
+// Called by tensor.cpp.
 #pragma once
 
 namespace prong {

@@ -26,8 +26,8 @@ void empty_memory_cache();
 
 class Storage;
 
-// Work that was put off (capture/): it will write a storage, or reads one that must not change before. Any thread that
-// touches the memory has it done first.
+// Work that was put off (capture/): it will write a storage, or reads one that must not change
+// before. Any thread that touches the memory has it done first.
 struct DeferredWork : RefCounted {
   virtual void settle() = 0;  // returns when it is done; throws what the work throws
 };

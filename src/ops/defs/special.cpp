@@ -185,9 +185,10 @@ void register_normal(Registry& r) {
         return g.out() / op<"special_erfcx">(g["input"] * -0.707106781186547524) * kRootTwoOverPi;
       });
   one<special::ndtri>(r, "special_ndtri", "The inverse of the normal distribution function.", "pos")
-      .grad("input", "result", [](Gradient& g) {
-        return g.out() * (op<"exp">(op<"square">(g["result"]) * 0.5) * 2.50662827463100050);
-      })
+      .grad("input", "result",
+            [](Gradient& g) {
+              return g.out() * (op<"exp">(op<"square">(g["result"]) * 0.5) * 2.50662827463100050);
+            })
       .samples({{"pos(3, 4) / 2.2"}, {"pos(3, dtype=float64) / 2.2"}});
   two<x_log1p_y>(r, "special_xlog1py", "input log1p(other), 0 where input is 0.",
                  {{"t(3, 4), pos(3, 4)"}, {"t(3, 1), pos(4)"}, {"t(3, 4), 0.5"}})

@@ -29,7 +29,7 @@ PyObject* get_nbytes(PyObject* self, void*) {
                              static_cast<int64_t>(size_of(impl_of(self)->dtype)));
 }
 PyObject* get_version(PyObject* self, void*) {
-  return PyLong_FromUnsignedLongLong(impl_of(self)->storage->version());
+  return PyLong_FromUnsignedLongLong(impl_of(self)->version());
 }
 PyObject* get_true(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
@@ -133,7 +133,9 @@ PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     const Tensor t = tensor_of(self);
     if (eager::may_be_batched() && eager::batched_of(t.impl())) return wrap(eager::shallow_copy(t));
-    return wrap(t.as_strided(t.sizes(), t.strides(), t.offset()));
+    const Tensor apart = t.as_strided(t.sizes(), t.strides(), t.offset());
+    apart.impl()->is_apart = true;
+    return wrap(apart);
   });
 }
 // t.data = other: the same Python object and tensor, other memory.

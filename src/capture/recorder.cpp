@@ -225,15 +225,16 @@ IValue Recorder::record_write(Segment& s, const OpDef& op, std::span<const IValu
   node.first_output = v;
   node.num_outputs = 0;
   Storage& storage = *target.tensor_impl()->storage;
-  storage.bump_version();
+  storage.bump_version(target.tensor_impl()->is_apart);
   if (!s.live_[static_cast<size_t>(v)].is_deferred) {
     auto it = std::find_if(s.written_.begin(), s.written_.end(),
-                           [&](auto& w) { return w.first.get() == &storage; });
+                           [&](auto& w) { return w.storage.get() == &storage; });
     if (it == s.written_.end()) {
-      s.written_.emplace_back(Ref<Storage>(&storage), storage.version());
+      s.written_.push_back({Ref<Storage>(&storage), storage.version(), storage.writes_apart()});
       storage.set_deferred(Ref<DeferredWork>(&s));
     } else {
-      it->second = storage.version();
+      it->version = storage.version();
+      it->writes_apart = storage.writes_apart();
     }
   }
   s.trace_->nodes.push_back(std::move(node));
@@ -252,6 +253,7 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     if (t.is_wrapped_number()) return v;
     Tensor fake = Tensor::view_of(make_ref<Storage>(t.storage()->bytes(), no_data()), t.offset(),
                                   t.sizes(), t.strides(), t.dtype());
+    fake.impl()->is_apart = t.impl()->is_apart;
     originals.emplace_back(fake.storage().get(), t);
     same.emplace_back(fake.impl(), v);
     return IValue(std::move(fake));
@@ -287,7 +289,7 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     for (auto& [storage, original] : originals) {
       if (storage != r.tensor_impl()->storage.get()) continue;
       const TensorImpl& i = *r.tensor_impl();
-      return IValue(Tensor::view_of(original.storage(), i.offset, i.sizes, i.strides, i.dtype));
+      return IValue(original.as_strided(i.sizes, i.strides, i.offset, i.dtype));
     }
     is_view = false;
     return {};
@@ -320,7 +322,7 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     bool is_deferred = false;
     if (work.get() == &s)
       is_deferred = std::none_of(s.written_.begin(), s.written_.end(),
-                                 [&](auto& w) { return w.first == t.storage(); });
+                                 [&](auto& w) { return w.storage == t.storage(); });
     const ValueId v = s.add_value(t, producer, static_cast<int32_t>(i), is_deferred);
     if (i == 0) node.first_output = v;
   }

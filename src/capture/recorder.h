@@ -51,8 +51,11 @@ class Segment final : public DeferredWork {
   std::vector<Live> live_;
   std::unordered_map<const TensorImpl*, ValueId> by_impl_;
   std::vector<Storage*> read_;  // with add_reader
-  std::vector<std::pair<Ref<Storage>, uint64_t>>
-      written_;  // visible storages, their versions after the writes
+  struct Written {  // a visible storage, and what it counts after the writes
+    Ref<Storage> storage;
+    uint64_t version, writes_apart;
+  };
+  std::vector<Written> written_;
   std::atomic<std::thread::id> running_{};
   bool is_closed_ = false;
   std::exception_ptr error_;

@@ -111,9 +111,9 @@ void Segment::fill(std::vector<IValue> results) {
 void Segment::let_go() {
   for (Storage* s : read_) s->remove_reader();
   read_.clear();
-  for (auto& [storage, version] : written_) {
-    storage->set_deferred(nullptr);
-    storage->set_version(version);
+  for (const Written& w : written_) {
+    w.storage->set_deferred(nullptr);
+    w.storage->set_version(w.version, w.writes_apart);
   }
   written_.clear();
   by_impl_.clear();

@@ -39,6 +39,9 @@ std::string_view element_type(DType d) {
     return "float";
   case DType::kFloat64:
     return "double";
+  case DType::kComplex64:
+  case DType::kComplex128:
+    break;  // left to the op: fused_region.cpp
   }
   return "?";
 }

@@ -151,7 +151,7 @@ bool view_requires_grad(const TensorImpl* t) {
   const AutogradMeta* meta = meta_of(t);
   return meta->base.defined() && can_require_grad(t->dtype) &&
          meta->origin != AutogradMeta::Origin::kInference && meta->base.requires_grad() &&
-         meta->view_version != t->storage->version();
+         meta->view_version.load(std::memory_order_acquire) != t->version();
 }
 
 Node* grad_fn(const Tensor& t) {
@@ -247,6 +247,7 @@ Tensor shallow_copy(const Tensor& t) {
   copy->dtype = from.dtype;
   copy->is_contiguous = from.is_contiguous;
   copy->is_wrapped_number = from.is_wrapped_number;
+  copy->is_apart = from.is_apart;
   if (from.autograd && meta_of(&from)->batched)
     make_meta(copy.get()).batched = meta_of(&from)->batched;
   return Tensor(std::move(copy));
@@ -352,7 +353,7 @@ Tensor SavedTensor::get_for(const Node* owner) const {
     return with_history(unpacked, owner);
   }
   if (!impl_) throw_freed();
-  const uint64_t now = impl_->storage->version();
+  const uint64_t now = impl_->version();
   if (now != version_) {
     const Node* made_by = is_own_result_ ? owner : static_cast<const Node*>(grad_fn_.get());
     throw_error(

@@ -158,7 +158,7 @@ struct AutogradMeta final : RefCounted {
   enum class Origin : uint8_t { kPlain, kNoGrad, kSeveral, kInference };
   Tensor base;  // never a view itself
   Origin origin = Origin::kPlain;
-  uint64_t view_version = 0;  // of the storage, when grad_fn was last known to be right
+  std::atomic<uint64_t> view_version{0};  // when grad_fn was last known to be right
   std::string made_by;        // node that gave several views
 
   Ref<Batched> batched;  // of tensors inside vmap; see batched.h

@@ -279,13 +279,14 @@ std::mutex view_lock;  // two threads may ask for the history of one view
 void refresh_view(const Tensor& view) {
   AutogradMeta& meta = *meta_of(view.impl());
   if (!meta.base.requires_grad() || !can_require_grad(view.dtype()) ||
-      meta.view_version == view.version() || meta.origin == AutogradMeta::Origin::kInference)
+      meta.view_version.load(std::memory_order_acquire) == view.version() ||
+      meta.origin == AutogradMeta::Origin::kInference)
     return;
   std::lock_guard guard(view_lock);
-  if (meta.view_version == view.version()) return;
+  if (meta.view_version.load(std::memory_order_relaxed) == view.version()) return;
   Ref<Node> node(new ViewOfBase(meta.base, view));
   set_history(view.impl(), node.get(), 0);
-  meta.view_version = view.version();
+  meta.view_version.store(view.version(), std::memory_order_release);
 }
 
 void rebase_history(const Tensor& target, Ref<Node> node, size_t edge) {

@@ -109,15 +109,38 @@ Condition Emitter::is_none(const Expr& subject, const Term& t, bool negate, cons
   return c;
 }
 
+// What the second argument of isinstance names. A bare container takes whatever it holds; none where
+// `subject` can be no such container.
+TypePtr Emitter::wanted_type(const Expr& wanted, const TypePtr& subject) {
+  const std::string name = dotted_name(wanted);
+  const auto is = [&](std::string_view builtin, std::string_view typing) {
+    return name == builtin || name == typing || name == cat("typing.", typing);
+  };
+  TypeKind kind;
+  if (is("list", "List"))
+    kind = TypeKind::kList;
+  else if (is("dict", "Dict"))
+    kind = TypeKind::kDict;
+  else if (is("tuple", "Tuple"))
+    kind = TypeKind::kTuple;
+  else
+    return type_expr(wanted);
+  const TypePtr inner = subject->is(TypeKind::kOptional) ? subject->element() : subject;
+  if (inner->is(kind)) return inner;
+  if (!inner->is(TypeKind::kAny)) return {};
+  if (kind == TypeKind::kTuple)
+    fail(wanted.range, "isinstance with a bare tuple, of a value of type Any, is not supported",
+         "say what it holds: Tuple[int, Tensor]");
+  return kind == TypeKind::kList ? Type::list(Type::any()) : Type::dict(Type::any(), Type::any());
+}
+
 Condition Emitter::isinstance(const Term& subject, const std::string& key,
                               const std::vector<TypePtr>& types, const Range& where) {
   Value* v = value(subject, where);
   const TypePtr ty = type(v);
   const auto fits_one = [&](const TypePtr& t) {
     for (const TypePtr& want : types)
-      if (is_subtype(t, want) &&
-          !(want->is(TypeKind::kOptional) && !t->is(TypeKind::kOptional) && false))
-        return true;
+      if (is_subtype(t, want)) return true;
     // As in Python, a bool is an int.
     if (t->is(TypeKind::kBool))
       for (const TypePtr& want : types)
@@ -217,14 +240,19 @@ Condition Emitter::condition(const Expr& e) {
       const Term f = expr(callee);
       if (f.kind == Term::Kind::kNamed && f.named.kind == Named::Kind::kBuiltin &&
           (f.named.name == "isinstance" || f.named.name == "jit.isinstance")) {
+        const Expr& subject = *e.arguments[0].value;
+        const Term term = expr(subject);
+        const TypePtr type_now = type(value(term, subject.range));
         std::vector<TypePtr> types;
         const Expr& wanted = *e.arguments[1].value;
+        const auto add = [&](const Expr& w) {
+          if (const TypePtr t = wanted_type(w, type_now)) types.push_back(t);
+        };
         if (wanted.kind == ExprKind::kTuple)
-          for (const ExprPtr& w : wanted.items) types.push_back(type_expr(*w));
+          for (const ExprPtr& w : wanted.items) add(*w);
         else
-          types.push_back(type_expr(wanted));
-        const Expr& subject = *e.arguments[0].value;
-        return isinstance(expr(subject), fact_key(subject), types, e.range);
+          add(wanted);
+        return isinstance(term, fact_key(subject), types, e.range);
       }
     }
   }

@@ -69,6 +69,7 @@ class Emitter {
   Condition truth(const Term& t, const Range& at);
   void learn(const Facts& facts);
   Condition is_none(const Expr& subject, const Term& t, bool negate, const Range& at);
+  TypePtr wanted_type(const Expr& wanted, const TypePtr& subject);
   Condition isinstance(const Term& subject, const std::string& key,
                        const std::vector<TypePtr>& types, const Range& at);
   static std::string fact_key(const Expr& e);

@@ -49,7 +49,13 @@ class Storage : public RefCounted, public Cached {
   bool is_resizable() const { return deleter_ == nullptr; }
   void resize(size_t bytes);  // keeps the common prefix; only owned memory
   uint64_t version() const { return version_.load(std::memory_order_relaxed); }
-  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  // How many of the writes went through `x.data`, which gradients do not know of.
+  uint64_t writes_apart() const { return writes_apart_.load(std::memory_order_relaxed); }
+  void bump_version(bool is_apart) {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    if (is_apart) [[unlikely]]
+      writes_apart_.fetch_add(1, std::memory_order_relaxed);
+  }
 
   // ── work that was put off ──
   // Without memory yet: `work` will give it some with take_memory_of.
@@ -62,7 +68,10 @@ class Storage : public RefCounted, public Cached {
   // Called when memory with readers is touched.
   static void set_reader_check(void (*check)(const Storage&));
   void take_memory_of(Storage& other);  // owned memory of the same size; the other is left empty
-  void set_version(uint64_t version) { version_.store(version, std::memory_order_relaxed); }
+  void set_version(uint64_t version, uint64_t writes_apart) {
+    version_.store(version, std::memory_order_relaxed);
+    writes_apart_.store(writes_apart, std::memory_order_relaxed);
+  }
 
   // Memory that others can write without bumping the version (NumPy, DLPack, a raw pointer was
   // handed out, or it is borrowed): nothing derived from its contents may be kept.
@@ -81,7 +90,7 @@ class Storage : public RefCounted, public Cached {
   std::atomic<uint32_t> watches_{0};  // readers, and one more while work is deferred
   void (*deleter_)(void*) = nullptr;
   void* context_ = nullptr;
-  std::atomic<uint64_t> version_{0};
+  std::atomic<uint64_t> version_{0}, writes_apart_{0};
   std::atomic<bool> exposed_{false};
   mutable SpinLock attachment_lock_;
   Ref<RefCounted> attachment_;

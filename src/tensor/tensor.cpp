@@ -126,7 +126,13 @@ int64_t Tensor::stride(int64_t dim) const {
 }
 
 Tensor Tensor::as_strided(DimsView sizes, DimsView strides, int64_t offset) const {
-  return view_of(storage(), offset, sizes, strides, dtype());
+  return as_strided(sizes, strides, offset, dtype());
+}
+
+Tensor Tensor::as_strided(DimsView sizes, DimsView strides, int64_t offset, DType dtype) const {
+  Tensor view = view_of(storage(), offset, sizes, strides, dtype);
+  view.impl_->is_apart = impl_->is_apart;
+  return view;
 }
 
 Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }

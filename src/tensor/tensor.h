@@ -36,6 +36,13 @@ struct TensorImpl final : RefCounted, Cached {
   bool is_wrapped_number = false;
   bool requires_grad = false;
   bool is_inference = false;  // made under inference_mode
+  bool is_apart = false;      // `x.data` or a view of it: writes are not seen by x's gradients
+
+  // Counts the in-place writes that gradients have to know of.
+  uint64_t version() const {
+    const uint64_t apart = storage->writes_apart();
+    return is_apart ? apart : storage->version() - apart;
+  }
   // Filled by eager/ (the tape); opaque here. grad_fn: the node that made the tensor, as its result
   // `output_nr`. autograd: what only some tensors have (the gradient, hooks, the tensor that this
   // is a view of).
@@ -87,8 +94,8 @@ class Tensor {
   bool is_wrapped_number() const { return impl_->is_wrapped_number; }
   bool requires_grad() const { return impl_->requires_grad; }
   const Ref<Storage>& storage() const { return impl_->storage; }
-  uint64_t version() const { return impl_->storage->version(); }
-  void bump_version() const { impl_->storage->bump_version(); }
+  uint64_t version() const { return impl_->version(); }
+  void bump_version() const { impl_->storage->bump_version(impl_->is_apart); }
   TensorMeta meta() const { return {impl_->sizes, impl_->dtype, impl_->is_wrapped_number}; }
 
   void* raw() const {
@@ -104,6 +111,7 @@ class Tensor {
 
   // New view of the same storage, same dtype; strides in elements.
   Tensor as_strided(DimsView sizes, DimsView strides, int64_t offset) const;
+  Tensor as_strided(DimsView sizes, DimsView strides, int64_t offset, DType dtype) const;
   Tensor contiguous() const;     // itself when contiguous already
   Tensor to(DType dtype) const;  // itself when it has that dtype already
   Tensor clone() const;          // contiguous copy (keeps the dtype)

@@ -295,6 +295,17 @@ def versions(t):
 
 
 @program
+def writes_through_data_are_not_counted(t):
+    w = leaf(t, 1.0, -2.0)
+    y = (w * w).sum()
+    w.data.clamp_(-0.5, 0.5)
+    w.data[0] += 3
+    w.data.view(2, 1)[1].neg_()
+    y.backward()  # uses what stands in w now
+    return w._version, w, w.grad
+
+
+@program
 def expand_and_reduce(t):
     x = t.tensor([[1.0], [2.0]], requires_grad=True)
     (x.expand(2, 3) * t.tensor([1.0, 2.0, 3.0])).sum().backward()
@@ -552,6 +563,23 @@ def wrong_number_of_gradients(t):
             return g, g
 
     Bad.apply(leaf(t, 1.0)).sum().backward()
+
+
+@error
+def writes_to_what_was_saved_from_data_are_counted(t):
+    w = leaf(t, 1.0, -2.0)
+    d = w.data
+    y = (leaf(t, 3.0, 4.0) * d).sum()
+    d.mul_(2)
+    y.backward()
+
+
+@error
+def detached_writes_are_counted(t):
+    w = leaf(t, 1.0, -2.0)
+    y = (w * w).sum()
+    w.detach().mul_(2)
+    y.backward()
 
 
 @error

@@ -51,7 +51,7 @@ Tensor view_as_complex(const Tensor& x) {
                 "Tensor must have a stride divisible by 2 for all but last dimension");
     strides.push_back(x.strides()[i] / 2);
   }
-  return Tensor::view_of(x.storage(), x.offset() / 2, sizes, strides, dtype);
+  return x.as_strided(sizes, strides, x.offset() / 2, dtype);
 }
 
 Tensor view_as_real(const Tensor& x) {
@@ -61,7 +61,7 @@ Tensor view_as_real(const Tensor& x) {
   for (int64_t& s : strides) s *= 2;
   sizes.push_back(2);
   strides.push_back(1);
-  return Tensor::view_of(x.storage(), 2 * x.offset(), sizes, strides, real_dtype(x.dtype()));
+  return x.as_strided(sizes, strides, 2 * x.offset(), real_dtype(x.dtype()));
 }
 
 void check_has_imag(DType dtype) {

@@ -144,7 +144,7 @@ void register_shapes(Registry& r) {
         const int64_t from = static_cast<int64_t>(x.item_bytes()),
                       to = static_cast<int64_t>(size_of(dtype));
         if (from == to)
-          return Tensor::view_of(x.storage(), x.offset(), x.sizes(), x.strides(), dtype);
+          return x.as_strided(x.sizes(), x.strides(), x.offset(), dtype);
         PRONG_CHECK(x.rank() > 0, kRuntime, "self.dim() cannot be 0 to view ", x.dtype(), " as ",
                     dtype, " (different element sizes)");
         PRONG_CHECK(x.strides().back() == 1, kRuntime, "self.stride(-1) must be 1 to view ",
@@ -160,8 +160,7 @@ void register_shapes(Registry& r) {
         sizes.back() = rescale(sizes.back(), "self.size(-1)");
         for (size_t i = 0; i + 1 < strides.size(); ++i)
           strides[i] = rescale(strides[i], "self.stride");
-        return Tensor::view_of(x.storage(), rescale(x.offset(), "self.storage_offset()"), sizes,
-                               strides, dtype);
+        return x.as_strided(sizes, strides, rescale(x.offset(), "self.storage_offset()"), dtype);
       })
       .shape([](const TensorMeta& x, DType dtype) {
         TensorMeta out{x.sizes, dtype};

@@ -26,7 +26,7 @@ Dims wrapped_dims(DimsView dims, int64_t rank, const char* op) {
 Geometry geometry_of(const Tensor& t) { return {t.sizes(), t.strides(), t.offset()}; }
 Geometry geometry_of(const TensorMeta& m) { return {m.sizes, contiguous_strides(m.sizes), 0}; }
 Tensor apply(const Tensor& t, const Geometry& g) {
-  return Tensor::view_of(t.storage(), g.offset, g.sizes, g.strides, t.dtype());
+  return t.as_strided(g.sizes, g.strides, g.offset);
 }
 TensorMeta apply(const TensorMeta& m, const Geometry& g) { return {g.sizes, m.dtype}; }
 

@@ -5,7 +5,7 @@ Each entry of CASES: function, arguments.
 
 import math
 import math as m
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 import torch as t
@@ -508,6 +508,26 @@ def any_type(x: Any):
     if isinstance(x, str):
         return len(x)
     return -1
+
+
+@case(1)
+@case([1, 2])
+@case({"a": 1})
+def any_container(x: Any):
+    if isinstance(x, list):
+        return len(x)
+    if isinstance(x, (str, dict)):
+        return -1
+    return 0
+
+
+@case([1, 2], (1, 2.0), None)
+@case([1, 2], (1, 2.0), [3])
+def bare_containers(x: List[int], y: Tuple[int, float], z: Optional[List[int]]):
+    n = 0
+    if isinstance(z, list):
+        n += len(z)
+    return isinstance(x, list), isinstance(x, (tuple, dict)), isinstance(y, tuple), n
 
 
 @case(torch.tensor([2.0]))

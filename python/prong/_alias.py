@@ -44,9 +44,13 @@ class _AliasFinder(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_loader(fullname, _AliasLoader(module))
 
 
+def is_installed() -> bool:
+    return any(isinstance(finder, _AliasFinder) for finder in sys.meta_path)
+
+
 def install() -> None:
     """From now on in this process, torch is Prong."""
-    if any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
+    if is_installed():
         return
     loaded = sys.modules.get("torch")
     if loaded is not None and loaded is not sys.modules["prong"]:

@@ -4,10 +4,11 @@ import functools
 import importlib
 import os
 import sys
+import warnings
 import weakref
 
 from prong import _core
-from prong._backends import find_backend
+from prong._backends import default_backend, find_backend, name_of
 from prong._compile_errors import Unsupported
 
 SUPPORTED_PYTHON = ((3, 11),)
@@ -32,10 +33,11 @@ def compile(
     """A callable that does what `model` does, with its tensor work in compiled graphs.
 
     `model` is a function, a method, a class's instance with __call__, or a Module; without it, compile() gives a
-    decorator. `backend` is a name ("llvm", "interpreter", "eager", or one found through the entry point group
-    "prong.backends") or a callable (graph_module, example_inputs) -> callable. `fullgraph=True` raises where
-    tensor work would have to be cut in two. mode="check" runs eager beside compiled and raises at the first difference.
-    `dynamic` and `options` are taken for PyTorch's sake: sizes are symbolic anyway.
+    decorator. `backend` is a name ("llvm", "interpreter", "eager", one of list_backends(), or one found through the
+    entry point group "prong_backends") or a callable (graph_module, example_inputs) -> callable. `fullgraph=True`
+    raises where tensor work would have to be cut in two. mode="check" runs eager beside compiled and raises at the
+    first difference; the other modes and `dynamic` are taken for PyTorch's sake and change nothing, since sizes are
+    symbolic anyway. `options` and `mode` go to a back end that is a callable. docs/compile.md tells more.
     """
     if model is None:
         return functools.partial(
@@ -60,13 +62,22 @@ def compile(
         return model
     check_python()
     if backend is None:
-        backend = os.environ.get("PRONG_BACKEND", "llvm")
+        backend = default_backend()
     if isinstance(model, type):
         raise TypeError(f"compile() takes a function or an object, got the class {model.__name__}")
     if not callable(model):
         raise TypeError(f"compile() takes a callable, got {type(model).__name__}")
-    maker, identity = find_backend(backend)
-    return _wrap(model, maker, identity, fullgraph, mode == "check", name)
+    settings = {"options": options} if options else {}
+    if mode not in (None, "default", "check"):
+        settings["mode"] = mode
+    maker, identity = find_backend(backend, settings)
+    if isinstance(maker, str) and options:
+        warnings.warn(
+            f"compile(options=...) has no effect: {', '.join(map(str, options))} belong to PyTorch's inductor, and "
+            f"prong's back end {name_of(backend)!r} has no options",
+            stacklevel=2,
+        )
+    return _wrap(model, maker, identity, fullgraph, mode == "check", name, name_of(backend))
 
 
 def check_python():
@@ -78,11 +89,13 @@ def check_python():
         )
 
 
-def _wrap(model, maker, identity, fullgraph, is_checked, name):
+def _wrap(model, maker, identity, fullgraph, is_checked, name, backend_name):
     if isinstance(model, _core.CompiledFunction):
         model = model.__wrapped__
     label = name or getattr(model, "__qualname__", type(model).__qualname__)
-    compiled = _core.capture_compile(model, maker, identity, bool(fullgraph), is_checked, label)
+    compiled = _core.capture_compile(
+        model, maker, identity, bool(fullgraph), is_checked, label, backend_name
+    )
     _copy_names(model, compiled)
     _compiled.append(_weakly(compiled))
     if _is_module(model):
@@ -108,6 +121,13 @@ def _forget(reference):
         _compiled.remove(reference)
     except ValueError:
         pass
+
+
+def capture_of(compiled):
+    """The CompiledFunction behind what compile() gave."""
+    if isinstance(compiled, _core.CompiledFunction):
+        return compiled
+    return compiled.__dict__["_compiled_call"]
 
 
 def _is_module(model):
@@ -136,7 +156,9 @@ def disable(fn=None, recursive=True, reason=None):
         return functools.partial(disable, recursive=recursive, reason=reason)
     if isinstance(fn, _core.CompiledFunction):
         fn = fn.__wrapped__
-    text = reason or f"a disabled function is called: {getattr(fn, '__qualname__', repr(fn))}"
+    text = f"a disabled function is called: {getattr(fn, '__qualname__', repr(fn))}"
+    if reason:
+        text += f": {reason}"
 
     @functools.wraps(fn)
     def plain(*args, **kwargs):

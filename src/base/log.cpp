@@ -10,8 +10,8 @@
 namespace prong {
 
 namespace {
-constexpr const char* kTopics[] = {"capture", "script",   "passes", "codegen",
-                                   "exec",    "schedule", "memory"};
+constexpr const char* kTopics[] = {"capture",  "script", "passes", "codegen",   "exec",
+                                   "schedule", "memory", "guards", "recompiles"};
 }
 
 uint32_t detail::read_log_topics() {
@@ -26,7 +26,7 @@ uint32_t detail::read_log_topics() {
     if (!is_known)
       std::fprintf(stderr,
                    "PRONG_LOG: there is no topic \"%s\"; topics are capture, script, passes, "
-                   "codegen, exec, schedule, memory and all\n",
+                   "codegen, exec, schedule, memory, guards, recompiles and all\n",
                    name.c_str());
   }
   return bits;

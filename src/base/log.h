@@ -9,8 +9,19 @@
 
 namespace prong {
 
-// Equal to folder names, save kSchedule (runtime, interop) and kMemory (allocator, plans).
-enum class LogTopic : uint8_t { kCapture, kScript, kPasses, kCodegen, kExec, kSchedule, kMemory };
+// Equal to folder names, save kSchedule (runtime, interop), kMemory (allocator, plans), and kGuards
+// and kRecompiles (capture).
+enum class LogTopic : uint8_t {
+  kCapture,
+  kScript,
+  kPasses,
+  kCodegen,
+  kExec,
+  kSchedule,
+  kMemory,
+  kGuards,
+  kRecompiles
+};
 
 namespace detail {
 uint32_t read_log_topics();  // bits, from PRONG_LOG

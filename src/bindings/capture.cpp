@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <structmember.h>
 
+#include <ctime>
+
 #include "base/flags.h"
 #include "base/log.h"
 #include "bindings/capture_graph.h"
@@ -11,8 +13,12 @@
 #include "bindings/errors.h"
 #include "bindings/op_function.h"
 #include "bindings/tensor_type.h"
+#include "capture/breaks.h"
 #include "capture/evaluator.h"
+#include "capture/misfit.h"
 #include "capture/session.h"
+#include "capture/trace_graph.h"
+#include "graph/graph.h"
 
 namespace nb = nanobind;
 
@@ -27,9 +33,9 @@ PyObject* unsupported_error = nullptr;  // prong._dynamo.exc.Unsupported
 std::string* own_folder = nullptr;      // frames of files in it are not the user's
 
 struct Target final : CallTarget {
-  std::string name;
+  std::string name, backend_name;
   // What explain() and the counters ask for; under the GIL.
-  int64_t graphs = 0, breaks = 0, ops = 0, compiled = 0, replays = 0;
+  int64_t graphs = 0, breaks = 0, ops = 0, compiled = 0, replays = 0, plans = 0;
 };
 
 struct CompiledFunction {
@@ -37,11 +43,14 @@ struct CompiledFunction {
   PyObject* function;
   PyObject* dict;
   PyObject* weakrefs;
-  PyObject*
-      listener;  // called with ("break", reason, place) and ("graph", description, is_new); or null
-  Target* target;                             // owned
+  PyObject* listener;  // called with ("break", reason, place, id, hint) and ("graph", description,
+                       // is_new, compile_ns); or null
+  PyObject* guard_listener;  // called with ("misfit", why no plan fits a call) and ("plan", ""); or
+                             // null
+  Target* target;            // owned
   std::vector<std::shared_ptr<Plan>>* plans;  // owned; the one used last stands first
   int unplanned;
+  bool has_told_limit;
   std::string why_evaluated;
 };
 
@@ -59,9 +68,71 @@ Place user_place() {
   return p;
 }
 
+// Process-wide settings of compiled calls, under the GIL; see _dynamo/config.py, compiler/.
+enum class Stance : int { kDefault, kForceEager, kEagerOnRecompile, kFailOnRecompile };
+Stance stance = Stance::kDefault;
+bool is_recompile_an_error = false;
+size_t max_plans = 8;  // more kinds of calls than this are evaluated each time
+
+std::string plural(size_t n, const char* noun) { return cat(n, " ", noun, n == 1 ? "" : "s"); }
+
+std::string milliseconds(int64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g ms", static_cast<double>(ns) / 1e6);
+  return text;
+}
+
+std::string time_of_day() {
+  timespec now;
+  std::timespec_get(&now, TIME_UTC);
+  tm local;
+  localtime_r(&now.tv_sec, &local);
+  char text[40];
+  std::snprintf(text, sizeof text, "%02d:%02d:%02d.%03d", local.tm_hour, local.tm_min, local.tm_sec,
+                static_cast<int>(now.tv_nsec / 1'000'000));
+  return text;
+}
+
+std::string break_text(const std::string& reason, const Place& place) {
+  const BreakKind* kind = break_kind(reason);
+  std::string text = cat(place.file, ":", place.line, ": ", reason);
+  if (!place.function.empty()) text = cat(text, ", in ", place.function);
+  return kind ? cat(text, " [", kind->id, "]\n  hint: ", kind->hint) : text;
+}
+
+// "model.py:10-14": the lines that gave the trace its ops.
+std::string lines_of(const Trace& trace) {
+  const Place* first = nullptr;
+  int low = 0, high = 0;
+  for (const Place& p : trace.places) {
+    if (p.file.empty() || (first && p.file != first->file)) continue;
+    low = first ? std::min(low, p.line) : p.line;
+    high = std::max(high, p.line);
+    if (!first) first = &p;
+  }
+  if (!first) return "lines unknown";
+  return low == high ? cat(first->file, ":", low) : cat(first->file, ":", low, "-", high);
+}
+
+[[noreturn]] void fail_recompile(const std::string& name, const std::string& why) {
+  const std::string text =
+      cat("Detected recompile of ", name, " when ",
+          stance == Stance::kFailOnRecompile ? "torch.compile stance is 'fail_on_recompile'"
+                                             : "torch._dynamo.config.error_on_recompile is True",
+          ": ", why);
+  PyErr_SetString(PyExc_RuntimeError, text.c_str());
+  throw PythonError();
+}
+
 class Observer final : public SegmentObserver {
  public:
   Observer(Target& target, PyObject* listener) : target_(target), listener_(listener) {}
+
+  void before_compile(const char* why) override {
+    if (stance != Stance::kFailOnRecompile && !(is_recompile_an_error && target_.compiled)) return;
+    WithGil gil;
+    fail_recompile(target_.name, cat("a graph has to be compiled, since ", why));
+  }
 
   void on_break(const std::string& reason, bool has_work) override {
     if (!has_work && !had_work_) return;  // nothing was interrupted
@@ -71,20 +142,35 @@ class Observer final : public SegmentObserver {
     is_pending_ = true;
   }
 
-  void on_run(const std::shared_ptr<const Trace>& trace, bool is_new) override {
+  void on_run(const std::shared_ptr<const Trace>& trace,
+              const ProgramCache::Found& program) override {
     had_work_ = true;
+    const bool is_new = program.is_new;
     target_.graphs += 1;
     target_.ops += static_cast<int64_t>(trace->nodes.size());
     target_.compiled += is_new;
     if (is_new) {
-      PRONG_LOG(kCapture, target_.name, ": compiled a graph of ", trace->nodes.size(), " ops with ",
-                trace->inputs.size(), " inputs and ", trace->outputs.size(), " outputs");
+      PRONG_LOG(kCapture, target_.name, ": graph ", target_.compiled, ", ",
+                plural(trace->nodes.size(), "op"), ", ", plural(trace->inputs.size(), "input"),
+                ", ", plural(trace->outputs.size(), "output"), ", from ", lines_of(*trace),
+                "; compiled by ", target_.backend_name, " at ", time_of_day(), " in ",
+                milliseconds(program.compile_ns), "\n",
+                to_graph(*trace, program.number_inputs)->str());
+      if (target_.compiled > 1)
+        PRONG_LOG(kRecompiles, target_.name, ": graph ", target_.compiled, " was compiled, since ",
+                  program.why_new);
     }
     if (!listener_) return;
     WithGil gil;
     Owned description(describe_trace(*trace, NumberInputs(trace->numbers.size(), false)));
     Owned done(
-        checked(PyObject_CallFunction(listener_, "sOi", "graph", description.get(), int{is_new})));
+        checked(PyObject_CallFunction(listener_, "sOiL", "graph", description.get(), int{is_new},
+                                      static_cast<long long>(program.compile_ns))));
+  }
+
+  void on_first_run(int64_t ns) override {
+    PRONG_LOG(kCapture, target_.name, ": graph ", target_.compiled, " ran for the first time, in ",
+              milliseconds(ns));
   }
 
   Place place() override {
@@ -104,18 +190,21 @@ class Observer final : public SegmentObserver {
     if (!had_work_) return;
     if (target_.is_whole) refuse(pending_.reason, pending_.place);
     target_.breaks += 1;
-    PRONG_LOG(kCapture, target_.name, ": break ", target_.breaks, " at ", pending_.place.file, ":",
-              pending_.place.line, ": ", pending_.reason);
+    PRONG_LOG(kCapture, target_.name, ": break ", target_.breaks, " at ",
+              break_text(pending_.reason, pending_.place));
     if (!listener_) return;
     WithGil gil;
-    Owned done(checked(PyObject_CallFunction(listener_, "ss(si)", "break", pending_.reason.c_str(),
-                                             pending_.place.file.c_str(), pending_.place.line)));
+    const BreakKind* kind = break_kind(pending_.reason);
+    Owned done(checked(PyObject_CallFunction(listener_, "ss(sis)ss", "break",
+                                             pending_.reason.c_str(), pending_.place.file.c_str(),
+                                             pending_.place.line, pending_.place.function.c_str(),
+                                             kind ? kind->id : "", kind ? kind->hint : "")));
   }
 
   [[noreturn]] void refuse(const std::string& reason, const Place& place) {
     WithGil gil;
-    const std::string text =
-        cat("fullgraph=True, but the graph breaks at ", place.file, ":", place.line, ": ", reason);
+    const std::string text = cat("fullgraph=True, but the graph of ", target_.name, " breaks at ",
+                                 break_text(reason, place));
     PyErr_SetString(unsupported_error ? unsupported_error : PyExc_RuntimeError, text.c_str());
     throw PythonError();
   }
@@ -126,7 +215,39 @@ class Observer final : public SegmentObserver {
   bool is_pending_ = false, had_work_ = false;
 };
 
-constexpr size_t kMaxPlans = 8;   // more kinds of calls than this are evaluated each time
+// Why none of the plans fits this call: a line for each.
+std::string misfits(CompiledFunction* f, PyObject* const* args, size_t count, PyObject* kwnames) {
+  std::string text;
+  for (size_t i = 0; i < f->plans->size(); ++i) {
+    Plan& plan = *(*f->plans)[i];
+    const auto misfit = PlanReader(plan, f->function).first_misfit(args, count, kwnames);
+    if (!text.empty()) text += '\n';
+    text += cat("plan ", plan.number, ": ",
+                misfit ? to_text(*misfit) : "it fits, but an op failed when it ran");
+  }
+  return text;
+}
+
+void log_plan(CompiledFunction* f, Plan& plan) {
+  std::string text = cat(f->target->name, ": plan ", plan.number, " holds while");
+  for (const GuardText& g : PlanReader(plan, f->function).guards())
+    text = cat(text, "\n  ", to_text(g));
+  write_log(LogTopic::kGuards, text);
+}
+
+// As PyTorch does: through the logging module, once for each function.
+void tell_limit(CompiledFunction* f, const std::string& why) {
+  f->has_told_limit = true;
+  const std::string text =
+      cat(f->target->name, " has ", plural(f->plans->size(), "plan"),
+          ", as many as torch._dynamo.config.recompile_limit allows. Calls that fit none of them "
+          "are evaluated each time, which is right but slower. Why the last one fits none:\n",
+          why);
+  Owned logging(checked(PyImport_ImportModule("logging")));
+  Owned logger(checked(PyObject_CallMethod(logging.get(), "getLogger", "s", "prong")));
+  Owned done(checked(PyObject_CallMethod(logger.get(), "warning", "ss", "%s", text.c_str())));
+}
+
 constexpr int kMaxUnplanned = 4;  // so many calls in a row gave no plan: no more attempts
 
 // Evaluates the call and records it; leaves a plan where all of it was followed.
@@ -140,8 +261,24 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   std::optional<Tracker> tracker;
   std::vector<Term> terms;
   static const bool skips_plans = env_has("PRONG_SKIP", "plans");
-  const bool is_planned = !skips_plans && !is_recording() && !f->listener &&
-                          f->unplanned < kMaxUnplanned && f->plans->size() < kMaxPlans;
+  const bool may_plan = !skips_plans && !is_recording() && f->unplanned < kMaxUnplanned;
+  const bool is_planned = may_plan && f->plans->size() < max_plans;
+  const bool is_asked = f->listener || f->guard_listener || is_logged(LogTopic::kGuards) ||
+                        is_logged(LogTopic::kRecompiles) || stance != Stance::kDefault ||
+                        is_recompile_an_error;
+  std::string why_new;  // why no plan fits
+  if (may_plan && !f->plans->empty() && (is_asked || (!is_planned && !f->has_told_limit)))
+    why_new = misfits(f, args, count, kwnames);
+  if (!why_new.empty()) {
+    PRONG_LOG(kGuards, target->name, ": no plan fits a call\n", why_new);
+    if (f->guard_listener) {
+      const Owned callback = Owned::borrow(f->guard_listener);
+      Owned done(checked(PyObject_CallFunction(callback.get(), "ss", "misfit", why_new.c_str())));
+    }
+    if (stance == Stance::kFailOnRecompile || is_recompile_an_error)
+      fail_recompile(target->name, cat("no plan fits the call\n", why_new));
+    if (!is_planned && !f->has_told_limit) tell_limit(f, why_new);
+  }
   const HookScope hook;
   CallScope scope(*target, &observer);
   struct TrackerScope {
@@ -152,7 +289,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   };
   std::optional<TrackerScope> tracker_scope;
   if (is_planned) {
-    tracker.emplace(count, kwnames);
+    tracker.emplace(count, kwnames, is_asked);
     tracker_scope.emplace();
     set_current_tracker(&*tracker);
     set_root_call(*tracker, function.get(), args, count, kwnames, terms);
@@ -165,8 +302,17 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   scope.finish();
   if (tracker) {
     if (std::unique_ptr<Plan> plan = tracker->take_plan(context_before)) {
+      plan->number = ++target->plans;
       f->plans->insert(f->plans->begin(), std::move(plan));
       f->unplanned = 0;
+      if (is_logged(LogTopic::kGuards)) log_plan(f, *f->plans->front());
+      if (f->guard_listener) {
+        const Owned callback = Owned::borrow(f->guard_listener);
+        Owned done(checked(PyObject_CallFunction(callback.get(), "ss", "plan", "")));
+      }
+      if (!why_new.empty())
+        PRONG_LOG(kRecompiles, target->name, ": plan ", target->plans,
+                  " was recorded, since no other fits\n", why_new);
     } else {
       f->unplanned += 1;
       PRONG_LOG(kCapture, target->name, ": no plan, so calls are evaluated: ", tracker->reason());
@@ -180,6 +326,8 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
   CompiledFunction* f = as_compiled(self);
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   return guarded([&]() -> PyObject* {
+    if (stance == Stance::kForceEager && !is_recording())
+      return checked(PyObject_Vectorcall(f->function, args, nargsf, kwnames));
     if (!is_recording() && !f->listener) {
       auto& plans = *f->plans;
       for (size_t i = 0; i < plans.size(); ++i) {
@@ -190,6 +338,8 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
         if (const std::optional<PyObject*> result = plan->run(args)) return *result;
         break;
       }
+      if (stance == Stance::kEagerOnRecompile)
+        return checked(PyObject_Vectorcall(f->function, args, nargsf, kwnames));
     }
     return evaluate(self, args, count, kwnames);
   });
@@ -205,6 +355,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(as_compiled(self)->function);
   Py_VISIT(as_compiled(self)->dict);
   Py_VISIT(as_compiled(self)->listener);
+  Py_VISIT(as_compiled(self)->guard_listener);
   if (as_compiled(self)->plans)
     for (const auto& plan : *as_compiled(self)->plans)
       if (const int stop = plan->traverse(visit, arg)) return stop;
@@ -214,6 +365,7 @@ int clear(PyObject* self) {
   Py_CLEAR(as_compiled(self)->function);
   Py_CLEAR(as_compiled(self)->dict);
   Py_CLEAR(as_compiled(self)->listener);
+  Py_CLEAR(as_compiled(self)->guard_listener);
   if (as_compiled(self)->plans) {
     const auto dropped = std::exchange(*as_compiled(self)->plans, {});
   }
@@ -253,15 +405,34 @@ PyObject* counters(PyObject* self, PyObject*) {
                        (Py_ssize_t)as_compiled(self)->plans->size(), "why_evaluated",
                        as_compiled(self)->why_evaluated.c_str());
 }
+// For each plan a list of (what, value, (file, line, function)).
+PyObject* guards(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    Owned all(checked(PyList_New(0)));
+    for (const auto& plan : *as_compiled(self)->plans) {
+      Owned one(checked(PyList_New(0)));
+      for (const GuardText& g : PlanReader(*plan, as_compiled(self)->function).guards()) {
+        Owned row(
+            checked(Py_BuildValue("(ss(sis))", g.what.c_str(), g.was.c_str(), g.place.file.c_str(),
+                                  g.place.line, g.place.function.c_str())));
+        checked(PyList_Append(one.get(), row.get()));
+      }
+      checked(PyList_Append(all.get(), one.get()));
+    }
+    return all.release();
+  });
+}
 PyObject* forget(PyObject* self, PyObject*) {
   as_compiled(self)->target->cache->clear();
   const auto dropped = std::exchange(*as_compiled(self)->plans, {});
   as_compiled(self)->unplanned = 0;
+  as_compiled(self)->has_told_limit = false;
   Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
     {"_counters", counters, METH_NOARGS, "Graphs run, breaks, ops and graphs compiled so far."},
+    {"_guards", guards, METH_NOARGS, "What the plans ask of a call: (what, value, place)."},
     {"_forget", forget, METH_NOARGS, "Drops what was compiled."},
     {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
@@ -270,6 +441,7 @@ PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(CompiledFunction, weakrefs), READONLY, nullptr},
     {"__wrapped__", T_OBJECT, offsetof(CompiledFunction, function), READONLY, nullptr},
     {"_listener", T_OBJECT, offsetof(CompiledFunction, listener), 0, nullptr},
+    {"_guard_listener", T_OBJECT, offsetof(CompiledFunction, guard_listener), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
@@ -292,7 +464,7 @@ PyType_Spec spec = {"prong.CompiledFunction", sizeof(CompiledFunction), 0,
 
 // backend: "interpreter", "llvm", or the callable of python_backend.
 nb::object compile(nb::handle function, nb::handle backend, nb::handle identity, bool is_whole,
-                   bool is_checked, const std::string& name) {
+                   bool is_checked, const std::string& name, const std::string& backend_name) {
   auto target = make_ref<Target>();
   Ref<Backend> maker;
   if (nb::isinstance<nb::str>(backend)) {
@@ -307,6 +479,7 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
   target->backend = identity.ptr();
   target->is_whole = is_whole;
   target->name = name;
+  target->backend_name = backend_name;
   PyObject* self = checked(compiled_type->tp_alloc(compiled_type, 0));
   as_compiled(self)->vectorcall = call;
   as_compiled(self)->function = Py_NewRef(function.ptr());
@@ -326,16 +499,22 @@ void bind_capture(nb::module_& m) {
   d.impl_of = [](PyObject* o) { return impl_of(o); };
   d.wrap = [](Tensor t) { return wrap(std::move(t)); };
   d.is_op = [](PyObject* o) { return group_of(o) != nullptr; };
+  d.user_place = &user_place;
   d.set_error = &set_error_from_current_exception;
   compiled_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddType(m.ptr(), compiled_type));
   m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"),
-        nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("name"));
+        nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("name"), nb::arg("backend_name"));
   m.def("capture_set_up", [](const std::string& folder, nb::handle unsupported) {
     own_folder = new std::string(folder);
     unsupported_error = Py_NewRef(unsupported.ptr());
   });
   m.def("capture_is_recording", &is_recording);
+  m.def("capture_set_stance", [](int which) {
+    return static_cast<int>(std::exchange(stance, static_cast<Stance>(which)));
+  });
+  m.def("capture_set_recompile_is_error", [](bool on) { is_recompile_an_error = on; });
+  m.def("capture_set_plan_limit", [](size_t limit) { max_plans = limit; });
   m.def("capture_settle", [](const std::string& reason) {
     if (is_recording()) thread_recorder().settle(reason.c_str());
   });

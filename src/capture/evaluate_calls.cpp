@@ -245,7 +245,7 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
   }
   if (dict) {
     PyObject* own = PyDict_GetItemWithError(dict, name);
-    const Term read = t->read_dict(dict, name, own);
+    const Term read = t->read_dict(dict, name, own, type);
     if (own) return read;
   }
   if (descriptor && (PyMethod_Check(value) || value == descriptor || PyFunction_Check(value) ||

@@ -309,7 +309,8 @@ Evaluator::Next Evaluator::step_variable(const Instruction& i) {
     if (!value) return Next::kInterpret;
     Term term;
     const Term cell_term = terms_[static_cast<size_t>(i.arg)];
-    if (t && cell_term.is_same()) term = t->read_cell(cell);
+    if (t && cell_term.is_same())
+      term = t->read_cell(cell, PyTuple_GET_ITEM(co_->co_localsplusnames, i.arg));
     if (t && cell_term.is_made()) term = t->made(cell_term).items[0];
     push(Py_NewRef(value), term);
     return Next::kGo;

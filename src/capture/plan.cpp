@@ -47,6 +47,8 @@ uint64_t version_of(PyObject* dict) {
   return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 }
 
+}  // namespace
+
 bool read_holds(PyObject* dict, const Guard::Read& r) {
   if (!r.key.get() && PyLong_Check(r.value.get()))
     return PyDict_GET_SIZE(dict) == PyLong_AsSsize_t(r.value.get());
@@ -68,8 +70,6 @@ bool read_holds(PyObject* dict, const Guard::Read& r) {
   }
   return r.value.get() && is_plain_value(r.value.get()) && same_value(now, r.value.get());
 }
-
-}  // namespace
 
 bool Plan::holds(Guard& g, PyObject* const* args) {
   PyObject* o = g.object.get();
@@ -233,6 +233,7 @@ int Plan::traverse(visitproc visit, void* arg) const {
   for (const Guard& g : guards) {
     Py_VISIT(g.object.get());
     Py_VISIT(g.other.get());
+    Py_VISIT(g.owner.get());
     for (const Guard::Read& r : g.reads) {
       Py_VISIT(r.key.get());
       Py_VISIT(r.value.get());

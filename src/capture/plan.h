@@ -43,12 +43,16 @@ struct Guard {
   struct Read {
     Kept key, value;  // null value: absent. Null key: `value` is the length, or a tuple of all keys
                       // in their order
+    int32_t place = -1;
   };
   Kind kind;
   int32_t index = 0;
   uint64_t number = 0;
   Kept object, other;
   std::vector<Read> reads;
+  Kept owner{nullptr};  // for reports: of a dict, the type whose instance has it; of a cell, the
+                        // variable's name
+  int32_t place = -1;   // in Plan::places
 };
 
 // Where an input of the first or a later program comes from.
@@ -60,6 +64,8 @@ struct TensorSource {
   int32_t object = 0;  // in Plan::objects
 };
 
+bool read_holds(PyObject* dict, const Guard::Read& read);
+
 // What is asked of a tensor from outside.
 struct TensorGuard {
   TensorSource source;
@@ -67,6 +73,7 @@ struct TensorGuard {
   bool requires_grad, is_contiguous, is_exact_type;
   int64_t rank;
   std::optional<Dims> sizes, strides;  // where the recording looked at them
+  int32_t place = -1;                  // in Plan::places
 };
 
 struct PlanProgram {
@@ -100,9 +107,12 @@ class Plan {
   std::vector<Kept> objects;
   std::vector<PlanProgram> programs;
   Template result{};
+  std::vector<Place> places;  // where things were read, if somebody asked for it
   bool has_writes = false;
+  int64_t number = 0;  // of the plans of its function, from 1, for reports
 
  private:
+  friend class PlanReader;
   bool holds(Guard& guard, PyObject* const* args);
   TensorImpl* fetch(const TensorSource& s, PyObject* const* args) const;
   IValue value(const TensorSource& s, PyObject* const* args,

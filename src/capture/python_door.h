@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "capture/trace.h"
 #include "tensor/tensor.h"
 
 namespace prong::capture {
@@ -16,6 +17,7 @@ struct PythonDoor {
   PyObject* (*wrap)(Tensor tensor) = nullptr;   // a new reference; throws
   bool (*is_op)(PyObject* callable) = nullptr;  // a function or method of ops
   void (*set_error)() = nullptr;                // inside a catch block
+  Place (*user_place)() = nullptr;              // the line of the program that runs on this thread
 };
 PythonDoor& door();
 

@@ -137,7 +137,7 @@ void Recorder::reading(const Storage& storage) {
 // The op as in eager mode, after what was put off.
 IValue Recorder::run_now(const OpDef& op, std::span<const IValue> args, const char* reason) {
   if (Tracker* tracker = current_tracker()) tracker->give_up(reason);
-  settle(reason);
+  settle(cat(reason, " (", op.base_name(), ")").c_str());
   RecordingOff off;
   return op.kernel()(op, args);
 }

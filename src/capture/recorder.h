@@ -51,7 +51,7 @@ class Segment final : public DeferredWork {
   std::vector<Live> live_;
   std::unordered_map<const TensorImpl*, ValueId> by_impl_;
   std::vector<Storage*> read_;  // with add_reader
-  struct Written {  // a visible storage, and what it counts after the writes
+  struct Written {              // a visible storage, and what it counts after the writes
     Ref<Storage> storage;
     uint64_t version, writes_apart;
   };
@@ -67,7 +67,12 @@ class SegmentObserver {
   virtual ~SegmentObserver() = default;
   // A segment is about to end before the call does; may throw (fullgraph).
   virtual void on_break(const std::string& reason, bool has_work) = 0;
-  virtual void on_run(const std::shared_ptr<const Trace>& trace, bool is_new_program) = 0;
+  // A program is about to be compiled; may throw (recompilation is an error).
+  virtual void before_compile(const char* why) = 0;
+  virtual void on_run(const std::shared_ptr<const Trace>& trace,
+                      const ProgramCache::Found& program) = 0;
+  // Of a new program: a back end may put off work until then.
+  virtual void on_first_run(int64_t ns) = 0;
   virtual Place place() = 0;  // in the user's code
 };
 

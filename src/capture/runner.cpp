@@ -2,7 +2,9 @@
 #include "capture/runner.h"
 
 #include <algorithm>
+#include <chrono>
 
+#include "capture/recorder.h"
 #include "capture/trace_graph.h"
 #include "eager/dispatch.h"
 #include "exec/run.h"
@@ -197,13 +199,16 @@ Ref<Backend> interpreter_backend() { return make_ref<Interpreter>(); }
 Ref<Backend> native_backend() { return make_ref<Native>(); }
 
 ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace,
-                                       std::span<const IValue> inputs) {
+                                       std::span<const IValue> inputs, SegmentObserver* observer) {
   const uint64_t hash = hash_of_key(trace->key);
   NumberInputs number_inputs(trace->numbers.size(), false);
+  const char* why_new = "the ops are others than before";
   {
     std::lock_guard lock(mutex_);
+    if (entries_.empty()) why_new = "it is the first";
     for (Entry& e : entries_[hash]) {
       if (e.key != trace->key) continue;
+      why_new = "a number has changed; from now on it is an input";
       for (Variant& v : e.variants) {
         bool fits = true;
         for (size_t i = 0; i < v.numbers.size(); ++i) {
@@ -217,8 +222,11 @@ ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace
       }
     }
   }
+  if (observer) observer->before_compile(why_new);
+  const auto start = std::chrono::steady_clock::now();
   Ref<Runner> runner =
       backend_->compile(trace, number_inputs, program_inputs(*trace, number_inputs, inputs));
+  const std::chrono::nanoseconds compile_time = std::chrono::steady_clock::now() - start;
   std::lock_guard lock(mutex_);
   std::vector<Entry>& same_hash = entries_[hash];
   auto e = std::find_if(same_hash.begin(), same_hash.end(),
@@ -226,7 +234,7 @@ ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace
   if (e == same_hash.end()) e = same_hash.insert(same_hash.end(), Entry{trace->key, {}});
   e->variants.insert(e->variants.begin(),
                      Variant{number_inputs, trace->numbers, trace->outputs, runner});
-  return {std::move(runner), std::move(number_inputs), true};
+  return {std::move(runner), std::move(number_inputs), true, compile_time.count(), why_new};
 }
 
 void ProgramCache::clear() {

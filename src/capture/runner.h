@@ -37,6 +37,8 @@ Ref<Backend> checked_backend(Ref<Backend> checked);
 Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
                       bool taped);
 
+class SegmentObserver;  // recorder.h
+
 // Programs of one compiled function, by the structure of their traces.
 class ProgramCache : public RefCounted {
  public:
@@ -44,10 +46,14 @@ class ProgramCache : public RefCounted {
     Ref<Runner> runner;
     NumberInputs number_inputs;
     bool is_new = false;
+    int64_t compile_ns = 0;    // of a new one
+    const char* why_new = "";  // of a new one, in words
   };
   explicit ProgramCache(Ref<Backend> backend) : backend_(std::move(backend)) {}
-  // The program for this trace, compiled now if it isn't there. `inputs`: its tensors.
-  Found find(const std::shared_ptr<const Trace>& trace, std::span<const IValue> inputs);
+  // The program for this trace, compiled now if it isn't there, unless the observer throws.
+  // `inputs`: its tensors.
+  Found find(const std::shared_ptr<const Trace>& trace, std::span<const IValue> inputs,
+             SegmentObserver* observer = nullptr);
   void clear();
   size_t size() const;
   const Backend& backend() const { return *backend_; }

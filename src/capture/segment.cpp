@@ -1,6 +1,7 @@
 // Segment: how put-off work is run and its results are handed to the storages that wait for them.
 // See recorder.h.
 #include <algorithm>
+#include <chrono>
 
 #include "capture/recorder.h"
 #include "capture/segment_lock.h"
@@ -137,9 +138,12 @@ void Segment::run() {
   const bool is_dead = trace.outputs.empty() && !trace.has_writes && !trace.may_raise;
   ProgramCache::Found found;
   if (!is_dead) {
-    found = recorder_.cache()->find(trace_, tensors);
-    if (observer) observer->on_run(trace_, found.is_new);
+    found = recorder_.cache()->find(trace_, tensors, observer);
+    if (observer) observer->on_run(trace_, found);
+    const auto start = std::chrono::steady_clock::now();
     fill(found.runner->run(program_inputs(trace, found.number_inputs, tensors)));
+    const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
+    if (observer && found.is_new) observer->on_first_run(time.count());
   }
   if (Tracker* tracker = current_tracker()) {
     std::vector<TensorImpl*> impls;

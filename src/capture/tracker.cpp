@@ -23,7 +23,8 @@ Tracker* current_tracker() {
 }
 void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
 
-Tracker::Tracker(size_t count, PyObject* kwnames) : is_grad_on_(eager::is_grad_enabled()) {
+Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places)
+    : is_grad_on_(eager::is_grad_enabled()), keeps_places_(keeps_places) {
   plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   plan_->kwnames = Kept(kwnames);
 }
@@ -31,8 +32,20 @@ Tracker::Tracker(size_t count, PyObject* kwnames) : is_grad_on_(eager::is_grad_e
 Guard& Tracker::guard(Guard::Kind kind, PyObject* object) {
   const uint64_t key = reinterpret_cast<uint64_t>(object) << 4 ^ static_cast<uint64_t>(kind);
   const auto [it, is_new] = guard_at_.try_emplace(key, plan_->guards.size());
-  if (is_new) plan_->guards.push_back(Guard{kind, 0, 0, Kept(object), Kept(nullptr), {}});
+  if (is_new) {
+    plan_->guards.push_back(Guard{kind, 0, 0, Kept(object), Kept(nullptr), {}});
+    plan_->guards.back().place = place();
+  }
   return plan_->guards[it->second];
+}
+
+int32_t Tracker::place() {
+  if (!keeps_places_ || !door().user_place) return -1;
+  Place p = door().user_place();
+  if (plan_->places.empty() || plan_->places.back().line != p.line ||
+      plan_->places.back().file != p.file)
+    plan_->places.push_back(std::move(p));
+  return static_cast<int32_t>(plan_->places.size()) - 1;
 }
 
 int32_t Tracker::keep(PyObject* object) {
@@ -52,7 +65,8 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
                             door().is_exact_tensor(tensor),
                             static_cast<int64_t>(impl->sizes.size()),
                             {},
-                            {}});
+                            {},
+                            source.kind == TensorSource::Kind::kObject ? place() : -1});
   needs_tape_ |= impl->requires_grad;
   if (impl->is_inference) give_up("an inference tensor");
 }
@@ -134,8 +148,9 @@ Term Tracker::tensor_result(PyObject* value) {
 
 // ── reads ──
 
-Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value) {
+Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeObject* owner) {
   Guard& g = guard(Guard::Kind::kDict, dict);
+  if (owner && !g.owner.get()) g.owner = Kept(reinterpret_cast<PyObject*>(owner));
   g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
   for (const Guard::Read& r : g.reads)
     if (r.key.get() == key) {
@@ -143,7 +158,7 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value) {
       give_up("what was read from a dict changed during the call");
       return {};
     }
-  g.reads.push_back({Kept(key), Kept(value)});
+  g.reads.push_back({Kept(key), Kept(value), place()});
   return value ? same(value) : Term::same();
 }
 
@@ -151,7 +166,7 @@ void Tracker::read_length(PyObject* dict) {
   Guard& g = guard(Guard::Kind::kDict, dict);
   g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
   PyObject* n = PyLong_FromSsize_t(PyDict_GET_SIZE(dict));
-  g.reads.push_back({Kept(nullptr), Kept(n)});
+  g.reads.push_back({Kept(nullptr), Kept(n), place()});
   Py_DECREF(n);
 }
 
@@ -180,7 +195,7 @@ Term Tracker::read_all(PyObject* dict, int what) {
   if (PyDict_CheckExact(dict)) {
     Guard& g = guard(Guard::Kind::kDict, dict);
     g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
-    g.reads.push_back({Kept(nullptr), Kept(order)});
+    g.reads.push_back({Kept(nullptr), Kept(order), place()});
   } else {
     guard(Guard::Kind::kOrder, dict).other = Kept(order);
   }
@@ -214,8 +229,9 @@ Term Tracker::read_list_item(PyObject* list, PyObject* value) {
   return same(value);
 }
 
-Term Tracker::read_cell(PyObject* cell) {
+Term Tracker::read_cell(PyObject* cell, PyObject* name) {
   Guard& g = guard(Guard::Kind::kCell, cell);
+  if (name && !g.owner.get()) g.owner = Kept(name);
   if (g.other.get() && g.other.get() != PyCell_GET(cell)) {
     give_up("a cell changed during the call");
     return {};

@@ -45,7 +45,8 @@ struct Made {
 
 class Tracker {
  public:
-  Tracker(size_t count, PyObject* kwnames);
+  // `keeps_places`: guards remember the line that read what they guard, for reports.
+  Tracker(size_t count, PyObject* kwnames, bool keeps_places = false);
 
   bool is_on() const { return reason_.empty(); }
   const std::string& reason() const { return reason_; }
@@ -63,7 +64,8 @@ class Tracker {
   void looked_at_sizes() { pins_sizes_ = true; }
 
   // ── reads of what the program may change between calls ──
-  Term read_dict(PyObject* dict, PyObject* key, PyObject* value);  // value null: it was absent
+  // value null: it was absent. `owner`: the type of the object whose attributes the dict holds.
+  Term read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeObject* owner = nullptr);
   void read_length(PyObject* dict);
   // All of it, in order: a made tuple of its keys (0), values (1) or pairs (2).
   Term read_all(PyObject* dict, int what);
@@ -71,7 +73,7 @@ class Tracker {
   void read_type_of(PyObject* object);
   Term read_list_item(PyObject* list, PyObject* value);
   void read_list(PyObject* list);
-  Term read_cell(PyObject* cell);
+  Term read_cell(PyObject* cell, PyObject* name = nullptr);
   void read_function(PyObject* function);
 
   // ── the recorder's side ──
@@ -101,6 +103,7 @@ class Tracker {
   bool describe(PyObject* value, Term term, Template* out);
   std::optional<TensorSource> source_of(const TensorImpl* impl);
   int32_t keep(PyObject* object);
+  int32_t place();
 
   std::string reason_;
   std::unique_ptr<Plan> plan_ = std::make_unique<Plan>();
@@ -115,7 +118,7 @@ class Tracker {
   Kept result_kept_{nullptr};
   Term result_term_;
   bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false;
-  const bool is_grad_on_;
+  const bool is_grad_on_, keeps_places_;
 };
 
 // The tracker of the compiled call that runs on this thread, while it is on; else null.

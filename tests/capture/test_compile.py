@@ -373,12 +373,3 @@ def test_a_result_that_is_a_view_of_an_argument_stays_one():
         assert y.stride() == (1, 3)
         y[0, 1] = 5.0
         assert x[1, 0].item() == 5
-
-
-def test_a_stance_that_would_be_seen_is_refused():
-    with torch.compiler.set_stance("force_eager"):
-        pass
-    with pytest.raises(NotImplementedError, match="fail_on_recompile"):
-        torch.compiler.set_stance("fail_on_recompile")
-    with pytest.raises(RuntimeError, match="invalid torch.compile stance"):
-        torch.compiler.set_stance("never")

@@ -1,10 +1,12 @@
 """torch._dynamo's public names: optimize, explain, reset, disable and marks."""
 
-from prong import _backends, _compile, _core, _names
-from prong._backends import list_backends, register_backend
+from collections import namedtuple
+
+from prong import _compile, _core, _names
+from prong._backends import list_backends, lookup_backend, register_backend
 from prong._compile import disable, is_compiling, reset
 from prong._dynamo import config, exc
-from prong._dynamo.report import explain
+from prong._dynamo.report import explain, guards_of
 
 __all__ = [
     "allow_in_graph",
@@ -13,6 +15,7 @@ __all__ = [
     "exc",
     "explain",
     "graph_break",
+    "GuardFail",
     "is_compiling",
     "list_backends",
     "lookup_backend",
@@ -35,18 +38,38 @@ def optimize(
     guard_export_fn=None,
     guard_fail_fn=None,
 ):
-    """A decorator that compiles for `backend`. (Guard callbacks are taken and never called.)"""
+    """A decorator that compiles for `backend`.
+
+    guard_fail_fn(GuardFail(reason, orig_code)) is called where no plan fits a call; guard_export_fn(guards) where a
+    plan was made, with the guards that it is held to.
+    """
 
     def decorate(fn):
-        return _compile.compile(
+        compiled = _compile.compile(
             fn, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable
         )
+        if not disable and (guard_fail_fn or guard_export_fn):
+            captured = _compile.capture_of(compiled)
+            captured._guard_listener = _guard_listener(captured, guard_fail_fn, guard_export_fn)
+        return compiled
 
     return decorate
 
 
-def lookup_backend(name):
-    return _backends.find_backend(name)[0]
+GuardFail = namedtuple("GuardFail", "reason orig_code")
+
+
+def _guard_listener(captured, on_fail, on_plan):
+    function = captured.__wrapped__
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+
+    def listener(kind, text):
+        if kind == "misfit" and on_fail:
+            on_fail(GuardFail(text, code))
+        if kind == "plan" and on_plan:
+            on_plan(guards_of(captured)[0])
+
+    return listener
 
 
 def run(fn=None):
@@ -56,7 +79,7 @@ def run(fn=None):
 
 def graph_break(msg=""):
     """Ends the graph of the compiled function that calls this."""
-    _core.capture_settle(msg or "graph_break() is called")
+    _core.capture_settle(f"graph_break() is called: {msg}" if msg else "graph_break() is called")
 
 
 def allow_in_graph(fn):

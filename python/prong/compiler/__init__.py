@@ -1,7 +1,10 @@
 """torch.compiler: compile's companions."""
 
-from prong import _names
-from prong._backends import list_backends
+import functools
+
+from prong import _core, _names
+from prong._backends import default_backend as get_default_backend
+from prong._backends import list_backends, set_default_backend
 from prong._compile import compile, disable, is_compiling, reset
 
 __all__ = [
@@ -10,11 +13,13 @@ __all__ = [
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
     "reset",
+    "set_default_backend",
     "set_stance",
 ]
 
@@ -39,33 +44,54 @@ def assume_constant_result(fn):
     return fn
 
 
-# Stances that differ in what is compiled, never in a result: accepted, and nothing changes.
-_STANCES = (
-    "default",
-    "force_eager",
-    "eager_on_recompile",
-    "eager_then_compile",
-    "aot_eager_then_compile",
-)
+# How calls of compiled functions behave in the whole process; the numbers are those of bindings/capture.cpp.
+_STANCES = {
+    "default": 0,
+    "force_eager": 1,
+    "eager_on_recompile": 2,
+    "fail_on_recompile": 3,
+    # The first call gives the same here, whether it is compiled or not.
+    "eager_then_compile": 0,
+    "aot_eager_then_compile": 0,
+}
 
 
 class set_stance:
-    """A function and a context. The one stance that can be told from outside is not here yet."""
+    """A function, a context and a decorator: what compiled functions do in place of compiling.
 
-    def __init__(self, stance="default", **settings):
-        if stance == "fail_on_recompile":
-            raise NotImplementedError(
-                "prong has no stance 'fail_on_recompile' yet: recompilations are not refused"
-            )
+    "force_eager": they run as plain Python. "eager_on_recompile": so do calls that nothing recorded before fits.
+    "fail_on_recompile": such calls raise RuntimeError.
+    """
+
+    def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         if stance not in _STANCES:
-            raise RuntimeError(f"invalid torch.compile stance {stance!r}; there are {_STANCES}")
+            raise RuntimeError(
+                f"invalid torch.compile stance {stance!r}; there are {', '.join(_STANCES)}"
+            )
+        if force_backend is not None or skip_guard_eval_unsafe:
+            raise NotImplementedError(
+                "set_stance has neither force_backend nor skip_guard_eval_unsafe here: guards are always checked, "
+                "and compile(backend=...) names the back end"
+            )
         self.stance = stance
+        self._before = _core.capture_set_stance(_STANCES[stance])
 
     def __enter__(self):
+        _core.capture_set_stance(_STANCES[self.stance])
         return self
 
     def __exit__(self, *error):
-        pass
+        _core.capture_set_stance(self._before)
+
+    def __call__(self, function):
+        _core.capture_set_stance(self._before)
+
+        @functools.wraps(function)
+        def inside(*args, **kwargs):
+            with set_stance(self.stance):
+                return function(*args, **kwargs)
+
+        return inside
 
 
 __getattr__ = _names.module_getattr("prong.compiler")

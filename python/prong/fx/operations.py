@@ -59,3 +59,14 @@ def target_of(base, name, count, has_keywords):
     if hasattr(_core.Tensor, base) and callable(getattr(_core.Tensor, base)):
         return "call_method", base
     return "call_function", op_named(name)
+
+
+def op_name(node):
+    """The base name of the op that a node calls: "add", "softmax", "getitem"."""
+    target = node.target
+    if isinstance(target, str):
+        return target
+    for base, (function, _) in OPERATORS.items():
+        if function is target:
+            return base
+    return target.name.partition(".")[0] if isinstance(target, _Op) else target.__name__

@@ -1,0 +1,331 @@
+// Guards in words. See misfit.h. No code of the program runs here: only plain values are printed by
+// Python, of other objects the kind is told.
+#include "capture/misfit.h"
+
+#include <cstdio>
+
+#include "base/str.h"
+#include "eager/modes.h"
+
+namespace prong::capture {
+
+namespace {
+
+std::string utf8(PyObject* text) {
+  const char* words = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (!words) PyErr_Clear();
+  return words ? words : "?";
+}
+
+std::string plural(Py_ssize_t n, const char* noun) { return cat(n, " ", noun, n == 1 ? "" : "s"); }
+
+std::string tensor_text(const TensorImpl* i) {
+  return cat("a ", name_of(i->dtype), " tensor of shape ", DimsView(i->sizes));
+}
+
+std::string shown(PyObject* o) {
+  if (!o) return "absent";
+  if (is_plain_value(o)) {
+    PyObject* repr = PyObject_Repr(o);
+    std::string text = utf8(repr);
+    Py_XDECREF(repr);
+    PyErr_Clear();
+    return text.size() > 80 ? cat(text.substr(0, 77), "...") : text;
+  }
+  if (door().is_tensor(o)) return tensor_text(door().impl_of(o));
+  if (PyFunction_Check(o))
+    return cat("function ", utf8(reinterpret_cast<PyFunctionObject*>(o)->func_qualname));
+  if (PyType_Check(o)) return cat("class ", reinterpret_cast<PyTypeObject*>(o)->tp_name);
+  if (PyModule_Check(o)) return cat("module ", PyModule_GetName(o));
+  if (PyList_CheckExact(o)) return cat("a list of ", plural(PyList_GET_SIZE(o), "item"));
+  if (PyDict_CheckExact(o)) return cat("a dict of ", plural(PyDict_GET_SIZE(o), "item"));
+  if (PyTuple_CheckExact(o)) return cat("a tuple of ", plural(PyTuple_GET_SIZE(o), "item"));
+  return cat("a ", Py_TYPE(o)->tp_name);
+}
+
+std::string address(const PyObject* o) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", static_cast<const void*>(o));
+  return text;
+}
+
+// Two objects that would read alike are told apart by their addresses.
+void show_both(GuardText& g, PyObject* was, PyObject* now) {
+  g.was = shown(was);
+  g.now = shown(now);
+  if (g.was != g.now || !was || !now) return;
+  g.was = cat(g.was, " at ", address(was));
+  g.now = was == now ? "that one, changed" : cat("another one at ", address(now));
+}
+
+std::string key_text(const Guard& g, PyObject* key) {
+  const std::string name = shown(key);
+  if (g.owner.get())
+    return cat("attribute ", name, " of a ",
+               reinterpret_cast<PyTypeObject*>(g.owner.get())->tp_name);
+  PyObject* dict = g.object.get();
+  PyObject* module = PyDict_CheckExact(dict) ? PyDict_GetItemString(dict, "__name__") : nullptr;
+  if (module && PyDict_GetItemString(dict, "__builtins__"))
+    return cat("global ", name, " of module ", utf8(module));
+  if (module && PyUnicode_Check(module)) return cat("name ", name, " of module ", utf8(module));
+  return cat("key ", name, " of a dict");
+}
+
+GuardText text_of_read(const Guard& g, const Guard::Read& r) {
+  GuardText t;
+  if (r.key.get()) {
+    t.what = key_text(g, r.key.get());
+    t.was = shown(r.value.get());
+  } else if (PyLong_Check(r.value.get())) {
+    t.what = "the length of a dict";
+    t.was = shown(r.value.get());
+  } else {
+    t.what = "the keys of a dict and their order";
+    t.was = shown(r.value.get());
+  }
+  return t;
+}
+
+}  // namespace
+
+std::string to_text(const GuardText& g) {
+  std::string text = cat(g.what, g.now.empty() ? " is " : " was ", g.was);
+  if (!g.now.empty()) text = cat(text, ", is ", g.now);
+  if (!g.place.file.empty())
+    text = cat(text, " (read at ", g.place.file, ":", g.place.line, " in ", g.place.function, ")");
+  return text;
+}
+
+Place PlanReader::place(int32_t index) const {
+  return index < 0 ? Place{} : plan_.places[static_cast<size_t>(index)];
+}
+
+std::string PlanReader::argument(int32_t index) const {
+  PyObject* names = plan_.kwnames.get();
+  const auto by_name = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  const size_t positional = plan_.num_arguments - by_name;
+  const auto i = static_cast<size_t>(index);
+  if (i >= positional)
+    return cat("argument '", utf8(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i - positional))),
+               "'");
+  PyObject* function = callable_;
+  size_t shift = 0;
+  if (PyMethod_Check(function)) {
+    function = PyMethod_GET_FUNCTION(function);
+    shift = 1;
+  } else if (!PyFunction_Check(function)) {
+    function = PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(function)), "__call__");
+    Py_XDECREF(function);  // its class keeps it
+    PyErr_Clear();
+    shift = 1;
+  }
+  if (function && PyFunction_Check(function)) {
+    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+    if (i + shift < static_cast<size_t>(code->co_argcount))
+      return cat(
+          "argument '",
+          utf8(PyTuple_GET_ITEM(code->co_localsplusnames, static_cast<Py_ssize_t>(i + shift))),
+          "'");
+  }
+  return cat("argument ", i + 1);
+}
+
+std::string PlanReader::source(const TensorSource& s) const {
+  if (s.kind == TensorSource::Kind::kArgument) return argument(s.index);
+  return "a tensor that the function reaches";
+}
+
+GuardText PlanReader::text_of(const Guard& g) const {
+  GuardText t;
+  PyObject* o = g.object.get();
+  t.place = place(g.place);
+  t.was = shown(g.other.get());
+  switch (g.kind) {
+  case Guard::Kind::kArgumentIs:
+  case Guard::Kind::kArgumentEqual:
+    t.what = argument(g.index);
+    t.was = shown(o);
+    break;
+  case Guard::Kind::kTypeOf:
+    t.what = "the class of an object";
+    break;
+  case Guard::Kind::kTypeVersion:
+    t.what = shown(o);
+    t.was = "unchanged";
+    break;
+  case Guard::Kind::kOrder:
+    t.what = "the keys of an OrderedDict and their order";
+    break;
+  case Guard::Kind::kList:
+    t.what = "the items of a list";
+    t.was = plural(PyTuple_GET_SIZE(g.other.get()), "item");
+    break;
+  case Guard::Kind::kCell:
+    t.what = cat("variable '", utf8(g.owner.get()), "' of an enclosing function");
+    break;
+  case Guard::Kind::kFunction:
+    t.what = cat("the code and the defaults of ", shown(o));
+    t.was = "unchanged";
+    break;
+  case Guard::Kind::kDict:
+    t.what = "a dict";
+    t.was = "unchanged";
+    break;
+  }
+  return t;
+}
+
+GuardText PlanReader::misfit_of(const Guard& g, PyObject* const* args) const {
+  GuardText t = text_of(g);
+  PyObject* o = g.object.get();
+  switch (g.kind) {
+  case Guard::Kind::kArgumentIs:
+  case Guard::Kind::kArgumentEqual:
+    show_both(t, o, args[g.index]);
+    break;
+  case Guard::Kind::kTypeOf:
+    show_both(t, g.other.get(), reinterpret_cast<PyObject*>(Py_TYPE(o)));
+    break;
+  case Guard::Kind::kCell:
+    show_both(t, g.other.get(), PyCell_GET(o));
+    break;
+  case Guard::Kind::kList: {
+    PyObject* items = g.other.get();
+    t.now = plural(PyList_GET_SIZE(o), "item");
+    for (Py_ssize_t i = 0; t.was == t.now && i < PyTuple_GET_SIZE(items); ++i) {
+      if (PyTuple_GET_ITEM(items, i) == PyList_GET_ITEM(o, i)) continue;
+      t.what = cat("item ", i, " of a list");
+      show_both(t, PyTuple_GET_ITEM(items, i), PyList_GET_ITEM(o, i));
+      break;
+    }
+    break;
+  }
+  case Guard::Kind::kDict:
+    for (const Guard::Read& r : g.reads) {
+      if (read_holds(o, r)) continue;
+      t = text_of_read(g, r);
+      t.place = place(r.place);
+      PyObject* now = nullptr;
+      if (r.key.get())
+        now = Py_XNewRef(PyDict_GetItemWithError(o, r.key.get()));
+      else
+        now = PyLong_Check(r.value.get()) ? PyLong_FromSsize_t(PyDict_GET_SIZE(o))
+                                          : PySequence_Tuple(o);
+      show_both(t, r.value.get(), now);
+      Py_XDECREF(now);
+      PyErr_Clear();
+      return t;
+    }
+    break;
+  default:
+    t.now = "changed";
+    break;
+  }
+  return t;
+}
+
+std::optional<GuardText> PlanReader::misfit_of(const TensorGuard& t, PyObject* const* args) const {
+  GuardText g;
+  g.what = source(t.source);
+  g.place = place(t.place);
+  const auto differs = [&](std::string was, std::string now) {
+    g.was = std::move(was);
+    g.now = std::move(now);
+    return g;
+  };
+  const bool is_argument = t.source.kind == TensorSource::Kind::kArgument;
+  PyObject* o = is_argument ? args[t.source.index] : nullptr;
+  const TensorImpl* i = plan_.fetch(t.source, args);
+  if (!i) return differs("a tensor", shown(o));
+  if (is_argument && t.is_exact_type && !door().is_exact_tensor(o))
+    return differs("a plain tensor", cat("a ", Py_TYPE(o)->tp_name));
+  const auto property = [&](const char* name) { g.what = cat(name, " of ", g.what); };
+  if (i->dtype != t.dtype) {
+    property("dtype");
+    return differs(cat(t.dtype), cat(i->dtype));
+  }
+  if (static_cast<int64_t>(i->sizes.size()) != t.rank) {
+    property("the number of dimensions");
+    return differs(cat(t.rank), cat(i->sizes.size()));
+  }
+  if (i->requires_grad != t.requires_grad) {
+    property("requires_grad");
+    return differs(t.requires_grad ? "True" : "False", i->requires_grad ? "True" : "False");
+  }
+  if (i->is_inference) return differs("a plain tensor", "one made in inference mode");
+  if (t.sizes && !(i->sizes == *t.sizes)) {
+    property("the shape");
+    return differs(cat(DimsView(*t.sizes)),
+                   cat(DimsView(i->sizes), "; the function looked at its sizes"));
+  }
+  if (t.strides && !(i->strides == *t.strides)) {
+    property("the strides");
+    return differs(cat(DimsView(*t.strides)), cat(DimsView(i->strides)));
+  }
+  if (i->is_contiguous != t.is_contiguous) {
+    property("the layout");
+    return differs(t.is_contiguous ? "contiguous" : "not contiguous",
+                   i->is_contiguous ? "contiguous" : "not contiguous");
+  }
+  return std::nullopt;
+}
+
+std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t count,
+                                                  PyObject* kwnames) const {
+  const auto by_name = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
+  if (count + by_name != plan_.num_arguments)
+    return GuardText{"the number of arguments", cat(plan_.num_arguments), cat(count + by_name), {}};
+  PyObject* names = plan_.kwnames.get();
+  if (kwnames != names && !(names && kwnames && same_value(names, kwnames)))
+    return GuardText{"the names of the keyword arguments",
+                     names ? shown(names) : "none",
+                     kwnames ? shown(kwnames) : "none",
+                     {}};
+  const auto word = [&](ContextWord w) { return plan_.context[w] ^ prong::context()[w]; };
+  if (word(ContextWord::kModes)) {
+    const auto text = [](uint64_t modes) {
+      return modes & eager::kInference ? "inference mode" : modes & eager::kNoGrad ? "off" : "on";
+    };
+    return GuardText{"grad mode",
+                     text(plan_.context[ContextWord::kModes]),
+                     text(prong::context()[ContextWord::kModes]),
+                     {}};
+  }
+  if (word(ContextWord::kDefaultDtype))
+    return GuardText{"the default dtype", "another", "what it is now", {}};
+  if (word(ContextWord::kAutocast))
+    return GuardText{"autocast", "set otherwise", "as it is now", {}};
+  if (word(ContextWord::kInterceptor))
+    return GuardText{
+        "who watches each op (tracing, function modes)", "another", "who does now", {}};
+  for (const TensorGuard& t : plan_.tensors)
+    if (auto g = misfit_of(t, args)) return g;
+  for (Guard& g : plan_.guards)
+    if (!plan_.holds(g, args)) return misfit_of(g, args);
+  return std::nullopt;
+}
+
+std::vector<GuardText> PlanReader::guards() const {
+  std::vector<GuardText> all;
+  for (const TensorGuard& t : plan_.tensors) {
+    GuardText g{source(t.source), {}, {}, place(t.place)};
+    g.was = cat(
+        "a ", name_of(t.dtype), " tensor of ", t.rank, t.rank == 1 ? " dimension" : " dimensions",
+        t.sizes ? cat(", shape ", DimsView(*t.sizes)) : std::string(),
+        t.is_contiguous ? "" : ", not contiguous", t.requires_grad ? ", with requires_grad" : "");
+    all.push_back(std::move(g));
+  }
+  for (const Guard& g : plan_.guards) {
+    if (g.kind != Guard::Kind::kDict) {
+      all.push_back(text_of(g));
+      continue;
+    }
+    for (const Guard::Read& r : g.reads) {
+      all.push_back(text_of_read(g, r));
+      all.back().place = place(r.place);
+    }
+  }
+  return all;
+}
+
+}  // namespace prong::capture

@@ -96,7 +96,10 @@ def test_code_and_module(tmp_path):
 
 def test_missing_names(tmp_path):
     for code, text in [
-        ("import torch; torch.segment_reduce", "AttributeError: prong has no torch.segment_reduce yet"),
+        (
+            "import torch; torch.segment_reduce",
+            "AttributeError: prong has no torch.segment_reduce yet",
+        ),
         ("from torch import segment_reduce", "ImportError: prong has no torch.segment_reduce yet"),
         ("import torch.distributed", "ModuleNotFoundError: prong has no torch.distributed yet"),
         ("import torch; torch.ones(1).geqrf", "'Tensor' object has no attribute 'geqrf'"),

@@ -139,6 +139,7 @@ _SUBMODULES = frozenset(
     {
         "_dynamo",
         "amp",
+        "array_api",
         "autograd",
         "backends",
         "compiler",

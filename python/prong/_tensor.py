@@ -1,6 +1,7 @@
 """Methods of Tensor that are Python: text, protocols, copies, pickles. The rest is ops."""
 
 import copy
+import importlib
 from typing import Any
 
 from prong import _core, _names
@@ -84,6 +85,18 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 def _dlpack_device(self):
     return (1, 0)
+
+
+def _array_namespace(self, *, api_version=None):
+    namespace = importlib.import_module("prong.array_api")  # loaded late: few programs ask for it
+    namespace.versions.check(api_version)
+    return namespace
+
+
+def _to_device(self, device, /, *, stream=None):
+    if stream is not None:
+        raise ValueError("to_device: the CPU has no streams")
+    return self.to(device)
 
 
 def _state(self):
@@ -187,6 +200,8 @@ _METHODS: dict[str, Any] = {
     "__array_priority__": 1000,
     "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device,
+    "__array_namespace__": _array_namespace,
+    "to_device": _to_device,
     "__reduce_ex__": _reduce_ex,
     "__deepcopy__": _deepcopy,
     "__getattr__": _getattr,

@@ -55,6 +55,23 @@ Expr sinc_slope(Gradient& g) {
   return op<"where">(op<"eq">(a * x, 0), 0.0, g.out() * conj(slope));
 }
 
+// Near 0 the textbook formulas lose every digit: these don't.
+template <class T>
+std::complex<T> complex_expm1(std::complex<T> z) {
+  const T half_sine = std::sin(z.imag() / 2);
+  const T grown = std::expm1(z.real());
+  return {grown * std::cos(z.imag()) - 2 * half_sine * half_sine,
+          (grown + 1) * std::sin(z.imag())};
+}
+template <class T>
+std::complex<T> complex_log1p(std::complex<T> z) {
+  if (std::abs(z) > T(0.5)) {
+    return std::log(T(1) + z);
+  }
+  const T a = z.real(), b = z.imag();
+  return {std::log1p(a * (a + 2) + b * b) / 2, std::atan2(b, a + 1)};
+}
+
 void register_exponentials(Registry& r) {
   register_result_slopes(r);
   function(r, "exp", "e to the power of input.", "t", "np.exp(input)", [](auto x) {
@@ -69,7 +86,9 @@ void register_exponentials(Registry& r) {
   });
   function(r, "expm1", "exp(input) - 1, also right near 0.", "t", "np.expm1(input)", [](auto x) {
     return expm1(x);
-  }).grad("input", "result", [](Gradient& g) { return g.out() * (g["result"] + 1.0); });
+  }).complex([](auto x) {
+      return complex_expm1(x);
+    }).grad("input", "result", [](Gradient& g) { return g.out() * conj(g["result"] + 1.0); });
   function(r, "log", "The natural logarithm.", "pos", "np.log(input)", [](auto x) {
     return log(x);
   }).complex([](auto x) {
@@ -78,7 +97,7 @@ void register_exponentials(Registry& r) {
   function(r, "log2", "The logarithm to base 2.", "pos", "np.log2(input)", [](auto x) {
     return log2(x);
   }).complex([](auto x) {
-      return std::log(x) / decltype(x)(0.69314718055994531);
+      return std::log(x) * typename decltype(x)::value_type(1.4426950408889634);
     }).grad("input", "input", [](Gradient& g) {
     return g.out() / conj((g["input"] * 0.69314718055994531));
   });
@@ -91,7 +110,9 @@ void register_exponentials(Registry& r) {
   });
   function(r, "log1p", "log(1 + input), also right near 0.", "pos", "np.log1p(input)", [](auto x) {
     return log1p(x);
-  }).grad("input", "input", [](Gradient& g) { return g.out() / (g["input"] + 1.0); });
+  }).complex([](auto x) {
+      return complex_log1p(x);
+    }).grad("input", "input", [](Gradient& g) { return g.out() / conj(g["input"] + 1.0); });
   function(r, "sqrt", "The square root.", "pos", "np.sqrt(input)", [](auto x) {
     return sqrt(x);
   }).complex([](auto x) {

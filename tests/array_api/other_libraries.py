@@ -13,7 +13,6 @@ import warnings
 os.environ["SCIPY_ARRAY_API"] = "1"
 
 import numpy as np  # noqa: E402
-
 from prong import Tensor  # noqa: E402
 from prong import array_api as xp  # noqa: E402
 
@@ -50,7 +49,9 @@ def scipy_calls():
 
 def sklearn_calls():
     importlib.import_module("sklearn").set_config(array_api_dispatch=True)
-    parts = "decomposition linear_model discriminant_analysis naive_bayes mixture metrics preprocessing"
+    parts = (
+        "decomposition linear_model discriminant_analysis naive_bayes mixture metrics preprocessing"
+    )
     m = {part: importlib.import_module(f"sklearn.{part}") for part in parts.split()}
     x = DRAW.normal(size=(60, 5))
     y, z = (x.sum(1) > 0).astype("int64"), x @ DRAW.normal(size=5)

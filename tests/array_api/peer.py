@@ -5,7 +5,6 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-
 from prong import Tensor
 from prong import array_api as xp
 

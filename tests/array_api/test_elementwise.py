@@ -21,7 +21,6 @@ from peer import (
     spread,
     strict,
 )
-
 from prong import array_api as xp
 
 UNARY = {
@@ -56,7 +55,9 @@ def cases(table):
 
 
 def test_every_function_of_the_chapter_is_tested():
-    tested = {name for table in (UNARY, BINARY) for names in table.values() for name in names.split()}
+    tested = {
+        name for table in (UNARY, BINARY) for names in table.values() for name in names.split()
+    }
     assert tested | {"clip"} == set(xp._elementwise.__all__)
 
 
@@ -164,7 +165,9 @@ def test_python_numbers_take_the_dtype_of_the_tensor(dtype, shape):
             check(name, x, number)
             check(name, number, x)
         check("where", spread("bool", shape), x, number)
-    assert xp.result_type(xp.asarray(x), NUMBERS_OF_KIND[np.dtype(dtype).kind][0]) == getattr(xp, dtype)
+    assert xp.result_type(xp.asarray(x), NUMBERS_OF_KIND[np.dtype(dtype).kind][0]) == getattr(
+        xp, dtype
+    )
 
 
 @pytest.mark.parametrize("dtype", REAL_NUMBERS)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from peer import COMPLEX, FLOATS, NUMBERS, REALS, Named, call, check, plain, spread, strict
-
 from prong import array_api as xp
 
 LOOSE = {"float32": 2e-4, "complex64": 2e-4, "float64": 1e-10, "complex128": 1e-10}

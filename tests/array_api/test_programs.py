@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from array_api_compat import array_namespace
 from peer import plain
-
 from prong import array_api as xp
 
 NAMESPACES = {"prong": xp, "array_api_strict": strict}
@@ -84,7 +83,14 @@ def table(x):
     edges = np_.linspace(-12.0, 12.0, 7, dtype=x.dtype)
     cells = np_.searchsorted(edges, x[:, 2])
     histogram = np_.sum(np_.astype(cells[:, None] == np_.arange(8), np_.int64), axis=0)
-    return values, counts, ranks, np_.take(x, order[:5], axis=0), histogram, np_.diff(np_.sort(x[:, 0]))
+    return (
+        values,
+        counts,
+        ranks,
+        np_.take(x, order[:5], axis=0),
+        histogram,
+        np_.diff(np_.sort(x[:, 0])),
+    )
 
 
 @pytest.mark.parametrize("name", NAMESPACES)

@@ -18,7 +18,6 @@ from peer import (
     plain,
     spread,
 )
-
 from prong import array_api as xp
 
 SHAPES = [(), (0,), (4,), (3, 4), (2, 3, 4), (2, 0, 3)]

@@ -4,6 +4,7 @@ import inspect
 
 import array_api_compat
 import numpy as np
+import prong
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,8 +26,6 @@ from peer import (
     spread,
     strict,
 )
-
-import prong
 from prong import array_api as xp
 from prong.array_api.data_types import KINDS
 
@@ -53,14 +52,20 @@ def functions_of(namespace, prefix=""):
 
 
 # What array_api_strict has that isn't the standard's, of this edition.
-NOT_HERE = {"get_array_api_strict_flags", "set_array_api_strict_flags", "reset_array_api_strict_flags"}
+NOT_HERE = {
+    "get_array_api_strict_flags",
+    "set_array_api_strict_flags",
+    "reset_array_api_strict_flags",
+}
 NOT_HERE |= {"ArrayAPIStrictFlags", "Device", "uint16", "uint32", "uint64", "broadcast_shapes"}
 NOT_HERE |= {"isin", "linalg.eig", "linalg.eigvals"}  # of 2025.12
 
 
 def test_every_name_of_the_standard_is_here():
     names = {n for n in dir(strict) if not n.startswith("_")} & set(strict.__all__)
-    names |= {f"linalg.{n}" for n in strict.linalg.__all__} | {f"fft.{n}" for n in strict.fft.__all__}
+    names |= {f"linalg.{n}" for n in strict.linalg.__all__} | {
+        f"fft.{n}" for n in strict.fft.__all__
+    }
     missing = {name for name in names - NOT_HERE if not has(xp, name)}
     assert not missing
 
@@ -87,14 +92,20 @@ def test_signatures(name):
 
     ours, theirs = shape(find(xp, name)), shape(find(strict, name))
     unnamed = inspect.Parameter.POSITIONAL_ONLY
-    plain = [[("" if kind is unnamed else n, kind) for n, kind, _ in side] for side in (ours, theirs)]
+    plain = [
+        [("" if kind is unnamed else n, kind) for n, kind, _ in side] for side in (ours, theirs)
+    ]
     assert plain[0] == plain[1]
 
 
 def test_the_version_and_what_it_can_do():
     info = xp.__array_namespace_info__()
     assert xp.__array_api_version__ == "2024.12"
-    assert set(info.capabilities()) == {"boolean indexing", "data-dependent shapes", "max dimensions"}
+    assert set(info.capabilities()) == {
+        "boolean indexing",
+        "data-dependent shapes",
+        "max dimensions",
+    }
     assert info.default_device() in info.devices()
     assert info.dtypes(kind="integral") == {n: getattr(prong, n) for n in INTEGERS}
     assert set(info.dtypes()) == set(EVERY)
@@ -170,7 +181,9 @@ def test_filled(dtype):
         for name in ("zeros", "ones"):
             check(name, shape, dtype=Named(dtype))
         check("full", shape, 1, dtype=Named(dtype)) if dtype != "bool" else None
-        assert tuple(xp.empty(shape, dtype=getattr(xp, dtype)).shape) == tuple(np.empty(shape).shape)
+        assert tuple(xp.empty(shape, dtype=getattr(xp, dtype)).shape) == tuple(
+            np.empty(shape).shape
+        )
     x = spread(dtype)
     for name in ("zeros_like", "ones_like"):
         check(name, x)
@@ -218,10 +231,23 @@ def test_meshgrid(dtype):
 
 
 def test_asarray():
-    for given_ in (True, 3, 2.5, 1j, [1, 2], [[1.0, 2], [3, 4]], (True, False), [], [[]], [1, 2.5j]):
+    for given_ in (
+        True,
+        3,
+        2.5,
+        1j,
+        [1, 2],
+        [[1.0, 2], [3, 4]],
+        (True, False),
+        [],
+        [[]],
+        [1, 2.5j],
+    ):
         made, theirs = xp.asarray(given_), strict.asarray(given_)
         names = {"float64": "float32", "complex128": "complex64"}
-        assert dtype_name(made.dtype) == names.get(dtype_name(theirs.dtype), dtype_name(theirs.dtype))
+        assert dtype_name(made.dtype) == names.get(
+            dtype_name(theirs.dtype), dtype_name(theirs.dtype)
+        )
         assert tuple(made.shape) == theirs.shape
     x = xp.asarray([1.0, 2.0])
     assert xp.asarray(x) is x and xp.asarray(x, copy=False) is x
@@ -304,7 +330,9 @@ def test_indexing(dtype):
     ours, theirs = xp.asarray(x), strict.asarray(x)
     same(ours[xp.asarray(mask)], theirs[strict.asarray(mask)])
     rows = np.array([[0, -1], [2, 1]])
-    same(ours[xp.asarray(rows), xp.asarray(rows)], theirs[strict.asarray(rows), strict.asarray(rows)])
+    same(
+        ours[xp.asarray(rows), xp.asarray(rows)], theirs[strict.asarray(rows), strict.asarray(rows)]
+    )
 
 
 def one_index(data, size: int):

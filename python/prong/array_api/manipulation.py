@@ -79,7 +79,9 @@ def _viewed(x: Tensor, shape: Sequence[int]) -> Tensor:
     try:
         return x.view(shape)
     except RuntimeError as error:
-        raise ValueError(f"reshape: copy=False, but only a copy has shape {tuple(shape)}") from error
+        raise ValueError(
+            f"reshape: copy=False, but only a copy has shape {tuple(shape)}"
+        ) from error
 
 
 def roll(x: Tensor, /, shift, *, axis=None) -> Tensor:

@@ -60,8 +60,7 @@ template <class T>
 std::complex<T> complex_expm1(std::complex<T> z) {
   const T half_sine = std::sin(z.imag() / 2);
   const T grown = std::expm1(z.real());
-  return {grown * std::cos(z.imag()) - 2 * half_sine * half_sine,
-          (grown + 1) * std::sin(z.imag())};
+  return {grown * std::cos(z.imag()) - 2 * half_sine * half_sine, (grown + 1) * std::sin(z.imag())};
 }
 template <class T>
 std::complex<T> complex_log1p(std::complex<T> z) {
@@ -94,13 +93,12 @@ void register_exponentials(Registry& r) {
   }).complex([](auto x) {
       return std::log(x);
     }).grad("input", "input", [](Gradient& g) { return g.out() / conj(g["input"]); });
-  function(r, "log2", "The logarithm to base 2.", "pos", "np.log2(input)", [](auto x) {
-    return log2(x);
-  }).complex([](auto x) {
-      return std::log(x) * typename decltype(x)::value_type(1.4426950408889634);
-    }).grad("input", "input", [](Gradient& g) {
-    return g.out() / conj((g["input"] * 0.69314718055994531));
-  });
+  function(r, "log2", "The logarithm to base 2.", "pos", "np.log2(input)",
+           [](auto x) { return log2(x); })
+      .complex(
+          [](auto x) { return std::log(x) * typename decltype(x)::value_type(1.4426950408889634); })
+      .grad("input", "input",
+            [](Gradient& g) { return g.out() / conj((g["input"] * 0.69314718055994531)); });
   function(r, "log10", "The logarithm to base 10.", "pos", "np.log10(input)", [](auto x) {
     return log10(x);
   }).complex([](auto x) {

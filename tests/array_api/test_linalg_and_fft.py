@@ -2,7 +2,19 @@
 
 import numpy as np
 import pytest
-from peer import COMPLEX, FLOATS, NUMBERS, REALS, Named, call, check, plain, spread, strict
+from peer import (
+    COMPLEX,
+    FLOATS,
+    NUMBERS,
+    REALS,
+    Named,
+    call,
+    check,
+    find,
+    plain,
+    spread,
+    strict,
+)
 from prong import array_api as xp
 
 LOOSE = {"float32": 2e-4, "complex64": 2e-4, "float64": 1e-10, "complex128": 1e-10}
@@ -68,7 +80,28 @@ def test_matrices(dtype):
         near("linalg.matrix_power", a / 8, n, dtype=dtype)
     check("linalg.matrix_rank", np.ones((2, 3, 4), dtype))
     check("linalg.matrix_rank", a)
-    check("linalg.matrix_rank", np.diag([1.0, 0.5, 1e-3]).astype(dtype), rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("rtol", [1e-2, 0.6, "each"])
+def test_singular_values_left_out(dtype, rtol):
+    """matrix_rank and pinv with a bound, one for all or one a matrix."""
+    sizes = np.array([[1.0, 0.5, 1e-3], [4.0, 3.0, 2.0]])
+    frame = np.linalg.qr(np.arange(12.0).reshape(4, 3) + np.eye(4, 3))[0]
+    matrices = (frame * sizes[:, None, :]).astype(dtype)
+    bound = np.array([1e-2, 0.6], dtype=np.finfo(dtype).dtype) if rtol == "each" else rtol
+    for name in ("matrix_rank", "pinv"):
+        sides = [
+            find(n, f"linalg.{name}")(n.asarray(matrices), rtol=given_by(n, bound))
+            for n in (xp, strict)
+        ]
+        ours, theirs = (plain(each) for each in sides)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, atol=LOOSE[dtype])
+
+
+def given_by(namespace, value):
+    return namespace.asarray(value) if isinstance(value, np.ndarray) else value
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from peer import (
-    BOOL,
     EVERY,
     FEW,
-    INTEGERS,
     NUMBERS,
     REAL_NUMBERS,
     REALS,
@@ -182,7 +180,7 @@ def test_take(dtype, indices):
         check("take_along_axis", x, places[:, :4, :1], axis=-1)
 
 
-@pytest.mark.parametrize("dtype", BOOL + INTEGERS + REALS)
+@pytest.mark.parametrize("dtype", EVERY)
 def test_sets(dtype):
     @FEW
     @given(arrays(dtype, small=True))

@@ -98,9 +98,16 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k=0, dtype=None, device=No
 
 def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint=True) -> Tensor:
     """num numbers at equal distances, the last at stop or, without endpoint, one step before."""
-    if endpoint:
+    if not endpoint:
+        return linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+    if not (isinstance(start, complex) or isinstance(stop, complex)):
         return prong.linspace(start, stop, num, dtype=dtype, device=device)
-    return prong.linspace(start, stop, num + 1, dtype=dtype, device=device)[:num]
+    kind = dtype or prong.get_default_dtype().to_complex()
+    parts = (
+        prong.linspace(first, last, num, dtype=kind.to_real(), device=device)
+        for first, last in ((start.real, stop.real), (start.imag, stop.imag))
+    )
+    return prong.complex(*parts)
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:

@@ -12,8 +12,8 @@ class Info:
     """Capabilities, devices and dtypes, by the standard's inspection functions."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Every optional way of indexing is there; shapes may depend on data."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        """Masks are indices, and shapes may depend on data; 64 dims are what NumPy takes back."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> prong.device:
         """Where tensors are made unless a device is named."""

@@ -131,7 +131,10 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """How many singular values of each matrix are above rtol times its largest."""
-    return prong.linalg.matrix_rank(x, rtol=rtol)
+    if not isinstance(rtol, Tensor):
+        return prong.linalg.matrix_rank(x, rtol=rtol)
+    sizes = prong.linalg.svdvals(x)
+    return prong.sum(sizes > rtol.unsqueeze(-1) * sizes[..., :1], -1)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -140,8 +143,13 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse of each matrix."""
-    return prong.linalg.pinv(x, rtol=rtol)
+    """The pseudo-inverse of each matrix; singular values up to rtol times the largest are zeros."""
+    if not isinstance(rtol, Tensor):
+        return prong.linalg.pinv(x, rtol=rtol)
+    u, sizes, vh = prong.linalg.svd(x, False)
+    kept = sizes > rtol.unsqueeze(-1) * sizes[..., :1]
+    inverses = prong.where(kept, 1 / sizes, prong.zeros_like(sizes))
+    return (vh.mH * inverses.unsqueeze(-2)) @ u.mH
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:

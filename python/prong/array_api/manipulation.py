@@ -65,7 +65,8 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 def repeat(x: Tensor, repeats, /, *, axis: int | None = None) -> Tensor:
     """Each element as often as repeats says. (PyTorch calls this repeat_interleave.)"""
-    return prong.repeat_interleave(x, repeats, axis)
+    counts = repeats.to(prong.int64) if isinstance(repeats, Tensor) else repeats
+    return prong.repeat_interleave(x, counts, axis)
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> Tensor:

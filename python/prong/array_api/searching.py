@@ -109,7 +109,12 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def _unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return prong.unique(x, return_inverse=True, return_counts=True)
+    """Distinct elements, which of them each element is, counts; complex ones as rows of two."""
+    if not x.is_complex():
+        return prong.unique(x, return_inverse=True, return_counts=True)
+    rows = prong.view_as_real(x.reshape(-1))
+    values, inverse, counts = prong.unique(rows, return_inverse=True, return_counts=True, dim=0)
+    return prong.view_as_complex(values), inverse.reshape(x.shape), counts
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
@@ -135,4 +140,4 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
 def unique_values(x: Tensor, /) -> Tensor:
     """The distinct elements."""
-    return prong.unique(x)
+    return _unique(x)[0]

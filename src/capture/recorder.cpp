@@ -178,6 +178,8 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
 
   Segment& s = open();
   bool runs_at_once = false;
+  bool needs_own =
+      false;  // a segment without writes before: if the op fails, the rest is run again
   IValue result;
   {
     SegmentLock lock(s.mutex_);
@@ -186,14 +188,20 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
       const OpDef* base = op.inplace_of();
       runs_at_once = !base || !base->pointwise() || may_raise(*base, args);
       if (!runs_at_once) check_inplace_call(*base, args);
-      result = record_write(s, op, args, runs_at_once);
+      needs_own = runs_at_once && s.trace_->has_writes;
+      if (!needs_own) result = record_write(s, op, args, runs_at_once);
     } else {
       if (may_alias(op)) result = record_view(s, op, args);
       if (result.is_none()) {
         runs_at_once = may_raise(op, args);
-        result = record_call(s, op, args, runs_at_once);
+        needs_own = runs_at_once && s.trace_->has_writes;
+        if (!needs_own) result = record_call(s, op, args, runs_at_once);
       }
     }
+  }
+  if (needs_own) {
+    settle(nullptr);
+    return run_kernel(op, args);
   }
   if (result.is_none()) return run_now(op, args, "the call is wrong");  // and the kernel says how
   if (runs_at_once) settle(nullptr);

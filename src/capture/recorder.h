@@ -41,6 +41,7 @@ class Segment final : public DeferredWork {
   ValueId add_input(const Tensor& t);
   ValueId add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred);
   void run();
+  void run_all_but_last();
   void choose_outputs();
   void fill(std::vector<IValue> results);
   void let_go();

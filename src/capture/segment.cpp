@@ -141,7 +141,14 @@ void Segment::run() {
     found = recorder_.cache()->find(trace_, tensors, observer);
     if (observer) observer->on_run(trace_, found);
     const auto start = std::chrono::steady_clock::now();
-    fill(found.runner->run(program_inputs(trace, found.number_inputs, tensors)));
+    std::vector<IValue> results;
+    try {
+      results = found.runner->run(program_inputs(trace, found.number_inputs, tensors));
+    } catch (...) {
+      if (trace.may_raise) run_all_but_last();
+      throw;
+    }
+    fill(std::move(results));
     const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
     if (observer && found.is_new) observer->on_first_run(time.count());
   }
@@ -151,6 +158,36 @@ void Segment::run() {
     tracker->on_segment(trace, impls, found.runner, found.number_inputs,
                         !recorder_.cache()->backend().is_python());
   }
+}
+
+// The last node has failed, and nothing before it writes: what came before it has its values all
+// the same.
+void Segment::run_all_but_last() {
+  const TraceNode& failed = trace_->nodes.back();
+  if (failed.num_outputs == 0) {  // its write does not count
+    const Live& target = live_[static_cast<size_t>(failed.first_output)];
+    const uint64_t apart = target.impl->is_apart ? 1 : 0;
+    const auto is_target = [&](const Written& w) { return w.storage == target.storage; };
+    const auto w = std::find_if(written_.begin(), written_.end(), is_target);
+    if (w != written_.end()) {
+      w->version -= 1;
+      w->writes_apart -= apart;
+    } else {
+      target.storage->set_version(target.storage->version() - 1,
+                                  target.storage->writes_apart() - apart);
+    }
+  }
+  const auto last = static_cast<int32_t>(trace_->nodes.size()) - 1;
+  auto rest = std::make_shared<Trace>(*trace_);
+  rest->nodes.pop_back();
+  std::erase_if(rest->outputs,
+                [&](ValueId v) { return trace_->values[static_cast<size_t>(v)].producer == last; });
+  std::vector<IValue> tensors;
+  for (const ValueId v : rest->inputs)
+    tensors.emplace_back(Tensor(live_[static_cast<size_t>(v)].impl));
+  const Ref<Runner> runner = node_loop(rest, NumberInputs(rest->numbers.size(), false), false);
+  trace_->outputs = rest->outputs;
+  fill(runner->run(tensors));
 }
 
 void Segment::settle() {

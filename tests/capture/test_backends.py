@@ -87,6 +87,7 @@ ADAPTERS = [
 ]
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("backend", ["llvm", "interpreter", "eager", *ADAPTERS])
 def test_a_back_end_gives_what_eager_gives(backend):
     check(backend, layers(), (torch.randn(2, 3, 8, 8),), (torch.randn(5, 3, 8, 8),))
@@ -96,6 +97,7 @@ def test_a_back_end_gives_what_eager_gives(backend):
 
 
 @needs("torch")
+@pytest.mark.timeout(300)  # it runs a C++ compiler
 def test_inductor_is_pytorchs():
     check("inductor", with_number, (torch.ones(2, 2), 1))
 

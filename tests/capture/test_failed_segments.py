@@ -1,0 +1,43 @@
+"""An op that fails while it runs: what was put off before it keeps its values, and nothing counts as written."""
+
+import prong as torch
+import pytest
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "llvm"])
+@pytest.mark.parametrize("writes_first", [False, True])
+def test_values_of_before_are_there(backend, writes_first):
+    @torch.compile(backend=backend)
+    def f(x, y):
+        a = -x
+        if writes_first:
+            x.mul_(2)
+        try:
+            y[torch.tensor([9])]
+        except IndexError:
+            pass
+        return a.flatten(), x
+
+    for _ in range(3):
+        x = torch.ones(2)
+        a, same = f(x, torch.ones(3))
+        assert a.tolist() == [-1.0, -1.0] and same is x
+        assert x.tolist() == ([2.0, 2.0] if writes_first else [1.0, 1.0])
+
+
+@pytest.mark.parametrize("through_view", [False, True])
+def test_a_write_that_fails_is_none(through_view):
+    @torch.compile(backend="interpreter")
+    def f(x, y):
+        target = x[0] if through_view else x
+        made = y.clone()
+        for each in (target, made):
+            try:
+                each.copy_(torch.ones(7))
+            except RuntimeError:
+                pass
+        return made
+
+    x, y = torch.zeros(2, 3), torch.zeros(2)
+    made = f(x, y)
+    assert x._version == 0 and made._version == 0 and made.tolist() == [0.0, 0.0]

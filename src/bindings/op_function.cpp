@@ -11,6 +11,8 @@
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
 #include "eager/dispatch.h"
+#include "eager/modes.h"
+#include "eager/node.h"
 #include "ops/kernels/pointwise.h"
 #include "profile/profile.h"
 
@@ -54,13 +56,19 @@ bool is_tiny(const OpDef& op, std::span<const IValue> args) {
 }
 
 // out= of a pointwise op: its loops write there, and no result is made beside it.
-bool writes_directly(const OpDef& op, PyObject* out) {
-  return op.pointwise() && is_tensor(out) && !impl_of(out)->requires_grad &&
-         context()[ContextWord::kInterceptor] == 0 && context()[ContextWord::kKernels] == 0;
+bool writes_directly(const OpDef& op, std::span<const IValue> args, PyObject* out) {
+  if (!op.pointwise() || !is_tensor(out) || context()[ContextWord::kInterceptor] != 0 ||
+      context()[ContextWord::kKernels] != 0)
+    return false;
+  if (!eager::is_grad_enabled()) return true;
+  // Where something requires grad, store_out() says that out= has no gradient.
+  return !eager::requires_grad(impl_of(out)) && std::ranges::none_of(args, [](const IValue& v) {
+    return v.is_tensor() && eager::requires_grad(v.tensor_impl());
+  });
 }
 
 PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Extras& extras) {
-  if (extras.out && writes_directly(*signature.op, extras.out)) {
+  if (extras.out && writes_directly(*signature.op, arguments.values(), extras.out)) {
     const Tensor out = tensor_of(extras.out);
     {
       WithoutGil released;
@@ -71,7 +79,8 @@ PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Ex
   }
   IValue result = run_op(*signature.op, arguments.values());
   if (extras.requires_grad) require_grad(result);
-  if (extras.out) return store_out(*signature.op, result, extras.out);
+  if (extras.out)
+    return store_out(signature.op->base_name().c_str(), result, extras.out);
   if (result.is_tensor()) [[likely]]
     return wrap(std::move(result).to_tensor());
   if (result.is_tuple() && !signature.op->schema().result_names.empty() &&

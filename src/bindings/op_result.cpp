@@ -6,26 +6,33 @@
 #include "bindings/convert.h"
 #include "bindings/tensor_type.h"
 #include "eager/batched.h"
+#include "eager/modes.h"
+#include "eager/node.h"
 
 namespace prong::python {
 
 namespace {
 
-void store_tensor(const OpDef& op, const Tensor& result, PyObject* out) {
+void store_tensor(const char* name, const Tensor& result, PyObject* out) {
   if (!is_tensor(out))
     throw_error(ErrorKind::kType,
-                cat(op.base_name(), "(): argument 'out' must be Tensor, not ", type_name(out)));
+                cat(name, "(): argument 'out' must be Tensor, not ", type_name(out)));
   const Tensor target = tensor_of(out);
+  if (eager::is_grad_enabled() &&
+      (eager::requires_grad(result.impl()) || eager::requires_grad(target.impl())))
+    throw_error(ErrorKind::kRuntime,
+                cat(name, "(): functions with out=... arguments don't support automatic "
+                          "differentiation, but one of the arguments requires grad."));
   if (!can_cast(result.dtype(), target.dtype()))
     throw_error(ErrorKind::kRuntime,
-                cat(op.base_name(), "(): result type ", result.dtype(),
+                cat(name, "(): result type ", result.dtype(),
                     " can't be cast to the desired output type ", target.dtype()));
   if (!(target.sizes() == result.sizes())) {
     if (target.numel() != 0 &&
         PyErr_WarnFormat(PyExc_UserWarning, 1,
                          "%s(): the tensor given as out= had another shape and was resized; "
                          "give an empty one (out.resize_(0)) to have no warning",
-                         op.base_name().c_str()) < 0)
+                         name) < 0)
       throw PythonError();
     resize(target, result.sizes());
   }
@@ -63,22 +70,34 @@ void require_grad(const IValue& result) {
   t.impl()->requires_grad = true;
 }
 
-PyObject* store_out(const OpDef& op, const IValue& result, PyObject* out) {
+PyObject* store_out(const char* name, const IValue& result, PyObject* out) {
   if (result.is_tensor()) {
-    store_tensor(op, result.to_tensor(), out);
+    store_tensor(name, result.to_tensor(), out);
     return Py_NewRef(out);
   }
   if (!result.is_tuple() && !result.is_list())
     throw_error(ErrorKind::kType,
-                cat(op.base_name(), "() got an unexpected keyword argument 'out'"));
+                cat(name, "() got an unexpected keyword argument 'out'"));
   const auto& items = result.items();
   if ((!PyTuple_Check(out) && !PyList_Check(out)) ||
       static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) != items.size())
-    throw_error(ErrorKind::kType, cat(op.base_name(), "(): argument 'out' must be tuple of ",
+    throw_error(ErrorKind::kType, cat(name, "(): argument 'out' must be tuple of ",
                                       items.size(), " Tensors, not ", type_name(out)));
   for (size_t i = 0; i < items.size(); ++i)
-    store_tensor(op, items[i].to_tensor(), PySequence_Fast_ITEMS(out)[i]);
+    store_tensor(name, items[i].to_tensor(), PySequence_Fast_ITEMS(out)[i]);
   return Py_NewRef(out);
+}
+
+PyObject* store_out(const char* name, PyObject* result, PyObject* out) {
+  if (is_tensor(result)) return store_out(name, IValue(tensor_of(result)), out);
+  std::vector<IValue> items;
+  if (PyTuple_Check(result) || PyList_Check(result))
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(result, i);
+      if (!is_tensor(item)) break;
+      items.emplace_back(tensor_of(item));
+    }
+  return store_out(name, items.empty() ? IValue() : IValue::tuple(std::move(items)), out);
 }
 
 PyTypeObject* result_type_of(Signature& signature) {

@@ -6,6 +6,7 @@
 #include "bindings/convert.h"
 #include "bindings/module.h"
 #include "bindings/op_match.h"
+#include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
@@ -200,6 +201,12 @@ void bind_registry(nb::module_& m) {
           return nb::borrow(reinterpret_cast<PyObject*>(result_type_of(s)));
     return nb::none();
   });
+  m.def(
+      "store_out",
+      [](const char* name, nb::handle result, nb::handle out) {
+        return nb::steal(checked(store_out(name, result.ptr(), out.ptr())));
+      },
+      "Writes the result of the function of that name into what was given as out=.");
   m.def("ops", &all_ops, "Every op of the registry with its facets, as dicts.");
   m.def("call_op", &call_exactly, "call_op(name, *args, **kwargs): one exact overload.");
   m.def("op_shape", &shape_of, "op_shape(name, *args, **kwargs): what the shape rule says.");

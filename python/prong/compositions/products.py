@@ -29,9 +29,9 @@ def tensordot(a: Tensor, b: Tensor, dims=2) -> Tensor:
     first, second = [d % a.dim() for d in first], [d % b.dim() for d in second]
     for i, j in zip(first, second, strict=True):
         if a.shape[i] == 1 and b.shape[j] != 1:  # what broadcasts is summed first
-            b = b.sum(j, keepdim=True)
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
         elif b.shape[j] == 1 and a.shape[i] != 1:
-            a = a.sum(i, keepdim=True)
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
         if a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
@@ -110,10 +110,19 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tenso
     return _alpha_beta(input, prong.outer(vec1, vec2), beta, alpha)
 
 
-@composition(method=True, inplace=True)
+@composition(method=True)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta=1, alpha=1) -> Tensor:
     """beta input + alpha times the sum of the products of two batches of matrices."""
     return _alpha_beta(input, prong.bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
+
+
+@composition(function=False, method=True, name="addbmm_")
+def _addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta=1, alpha=1) -> Tensor:
+    """In place: beta input + alpha times the sum of products; takes the result's shape."""
+    result = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    if result.shape != input.shape:
+        input.resize_(result.shape)
+    return input.copy_(result)
 
 
 @composition(function=False, inplace=True, name="addmm")

@@ -1,24 +1,12 @@
 """How a composition becomes prong.name, Tensor.name, Tensor.name_ and takes out=."""
 
 import functools
-import inspect
 
-from prong import Tensor, _core
+from prong._out import takes_out as with_out
 
 FUNCTIONS: dict = {}  # prong.name
 METHODS: dict = {}  # Tensor.name
 REPLACED: dict = {}  # prong.name, more than the op of that name
-
-_clone = _core.functions["clone"]
-
-
-def _store(result, out):
-    """What out= asks for: written there, resized where it must be."""
-    if isinstance(result, Tensor):
-        return _clone(result, out=out)
-    for value, target in zip(result, out, strict=True):
-        _clone(value, out=target)
-    return out
 
 
 def composition(
@@ -28,19 +16,7 @@ def composition(
 
     def decorate(f):
         own = name or f.__name__
-
-        @functools.wraps(f)
-        def call(*args, out=None, **kwargs):
-            result = f(*args, **kwargs)
-            return result if out is None else _store(result, out)
-
-        made = call if takes_out else f
-        if takes_out:
-            signature = inspect.signature(f)
-            out_argument = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
-            parameters = list(signature.parameters.values())
-            if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters):
-                call.__signature__ = signature.replace(parameters=[*parameters, out_argument])
+        made = with_out(f) if takes_out else f
         if function:
             (REPLACED if replaces else FUNCTIONS)[own] = made
         if method:

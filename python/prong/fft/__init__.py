@@ -2,6 +2,7 @@
 
 import prong
 from prong import Tensor, _core, _names
+from prong._out import takes_out
 
 __all__ = [
     "fft",
@@ -101,12 +102,14 @@ def _one_dim(input: Tensor, n: int | None, dim: int) -> tuple[int, int]:
     return size, dim
 
 
+@takes_out
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along ``dim``."""
     size, dim = _one_dim(input, n, dim)
     return _c2c_any(input, [size], [dim], _normalization("fft", norm, True), True)
 
 
+@takes_out
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft."""
     size, dim = _one_dim(input, n, dim)
@@ -131,6 +134,7 @@ def _c2c_any(input: Tensor, sizes, dims, normalization: int, forward: bool) -> T
     )
 
 
+@takes_out
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first half of the transform of real numbers; the rest is its mirror image."""
     input = _real(input, "rfft")
@@ -138,6 +142,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _r2c(_resized(input, [dim], [size]), [dim], _normalization("rfft", norm, True), True)
 
 
+@takes_out
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of rfft: n real numbers."""
     size, dim = _one_dim(input, None, dim)
@@ -154,6 +159,7 @@ def _c2r_any(input: Tensor, sizes, dims, normalization: int) -> Tensor:
     return _c2r(input, dims, normalization, last)
 
 
+@takes_out
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of numbers of which half is given, the rest being its mirror image: real."""
     size, dim = _one_dim(input, None, dim)
@@ -166,6 +172,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     )
 
 
+@takes_out
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of hfft."""
     input = _real(input, "ihfft")
@@ -221,18 +228,21 @@ def _half_sizes(input: Tensor, s, dim, name: str) -> tuple[list[int], list[int]]
     return sizes, dims
 
 
+@takes_out
 def fftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     """The transform over several dims."""
     sizes, dims = _many_dims(input, s, dim)
     return _c2c_any(input, sizes, dims, _normalization("fftn", norm, True), True)
 
 
+@takes_out
 def ifftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     """The inverse of fftn."""
     sizes, dims = _many_dims(input, s, dim)
     return _c2c_any(input, sizes, dims, _normalization("ifftn", norm, False), False)
 
 
+@takes_out
 def rfftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     """The transform of real numbers over several dims; of the last one the first half."""
     input = _real(input, "rfftn")
@@ -242,12 +252,14 @@ def rfftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     return _r2c(_resized(input, dims, sizes), dims, _normalization("rfftn", norm, True), True)
 
 
+@takes_out
 def irfftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     """The inverse of rfftn."""
     sizes, dims = _half_sizes(input, s, dim, "irfftn")
     return _c2r_any(input, sizes, dims, _normalization("irfftn", norm, False))
 
 
+@takes_out
 def hfftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     """hfft over the last of several dims, fft over the others."""
     sizes, dims = _half_sizes(input, s, dim, "hfftn")
@@ -255,6 +267,7 @@ def hfftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     return _c2r_any(input.conj(), sizes, dims, _normalization("hfftn", norm, True))
 
 
+@takes_out
 def ihfftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     """The inverse of hfftn."""
     input = _real(input, "ihfftn")
@@ -265,31 +278,37 @@ def ihfftn(input: Tensor, s=None, dim=None, norm: str | None = None) -> Tensor:
     return _r2c(_resized(input, dims, sizes), dims, normalization, True).conj()
 
 
+@takes_out
 def fft2(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None) -> Tensor:
     """fftn over the last two dims."""
     return fftn(input, s, dim, norm)
 
 
+@takes_out
 def ifft2(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None) -> Tensor:
     """ifftn over the last two dims."""
     return ifftn(input, s, dim, norm)
 
 
+@takes_out
 def rfft2(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None) -> Tensor:
     """rfftn over the last two dims."""
     return rfftn(input, s, dim, norm)
 
 
+@takes_out
 def irfft2(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None) -> Tensor:
     """irfftn over the last two dims."""
     return irfftn(input, s, dim, norm)
 
 
+@takes_out
 def hfft2(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None) -> Tensor:
     """hfftn over the last two dims."""
     return hfftn(input, s, dim, norm)
 
 
+@takes_out
 def ihfft2(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None) -> Tensor:
     """ihfftn over the last two dims."""
     return ihfftn(input, s, dim, norm)
@@ -298,6 +317,7 @@ def ihfft2(input: Tensor, s=None, dim=(-2, -1), norm: str | None = None) -> Tens
 # ── frequencies ──
 
 
+@takes_out
 def fftfreq(
     n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False, **_
 ) -> Tensor:
@@ -307,6 +327,7 @@ def fftfreq(
     return values.requires_grad_() if requires_grad else values
 
 
+@takes_out
 def rfftfreq(
     n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False, **_
 ) -> Tensor:

@@ -5,6 +5,7 @@ import math
 import prong
 from prong import Tensor, _core, _names
 from prong._core import LinAlgError
+from prong._out import takes_out
 from prong.linalg.norms import cond, matrix_norm, norm, vector_norm
 from prong.linalg.products import (
     cross,
@@ -48,6 +49,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return prong.diagonal(A, offset, dim1, dim2)
 
 
+@takes_out
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse for tensordot: A as a matrix with the first ``ind`` dimensions as rows."""
     if ind <= 0:
@@ -61,6 +63,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return prong.inverse(A.reshape(math.prod(first), -1)).reshape(*last, *first)
 
 
+@takes_out
 def tensorsolve(A: Tensor, B: Tensor, dims=None) -> Tensor:
     """The X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:

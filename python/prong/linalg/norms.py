@@ -4,10 +4,12 @@ import math
 
 import prong
 from prong import Tensor, _core
+from prong._out import takes_out
 
 _svdvals = _core.op_modules["linalg"]["svdvals"]
 
 
+@takes_out
 def vector_norm(x: Tensor, ord=2, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
     """(sum |x|^ord)^(1 / ord) over ``dim``, or over all elements."""
     if isinstance(ord, complex):
@@ -17,6 +19,7 @@ def vector_norm(x: Tensor, ord=2, dim=None, keepdim: bool = False, *, dtype=None
     return prong.norm(x, ord, dim, keepdim, dtype=dtype)
 
 
+@takes_out
 def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None) -> Tensor:
     """The norm of matrices: 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2."""
     if A.dim() < 2:
@@ -42,6 +45,8 @@ def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dt
         values = _svdvals(A.movedim((rows, columns), (-2, -1)))
         if ord == "nuc":
             result = values.sum(-1)
+        elif values.shape[-1] == 0 and ord == 2:
+            result = values.sum(-1)  # of no singular values: 0
         else:
             result = values.amax(-1) if ord == 2 else values.amin(-1)
         return _with_dims(result, rows, columns) if keepdim else result
@@ -52,6 +57,8 @@ def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dt
     sums = vector_norm(A, 1, rows, keepdim)
     if not keepdim and rows < columns:
         columns -= 1
+    if ord > 0 and sums.shape[columns] == 0:
+        return sums.sum(columns, keepdim)  # of no rows: 0
     return sums.amax(columns, keepdim) if ord > 0 else sums.amin(columns, keepdim)
 
 
@@ -61,6 +68,7 @@ def _with_dims(x: Tensor, first: int, second: int) -> Tensor:
     return x
 
 
+@takes_out
 def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
     """A vector or a matrix norm, by ``ord`` and the number of dims."""
     if ord is not None and dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
@@ -86,6 +94,7 @@ def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) ->
     return vector_norm(A, ord, dim, keepdim, dtype=dtype)
 
 
+@takes_out
 def cond(A: Tensor, p=None) -> Tensor:
     """The condition number: the norm of A times the norm of its inverse."""
     if A.dim() < 2:

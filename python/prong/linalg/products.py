@@ -4,13 +4,16 @@ import math
 
 import prong
 from prong import Tensor, _core
+from prong._out import takes_out
 
 
+@takes_out
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """torch.matmul."""
     return prong.matmul(input, other)
 
 
+@takes_out
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of three elements along ``dim``."""
     if input.dim() != other.dim():
@@ -27,11 +30,13 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     return input.roll(-1, dim) * other.roll(-2, dim) - input.roll(-2, dim) * other.roll(-1, dim)
 
 
+@takes_out
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The inner product along ``dim``; of complex numbers with x conjugated."""
     return (x.conj() * y).sum(dim)
 
 
+@takes_out
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """The n-th power of square matrices; of the inverse where n is negative."""
     if A.dim() < 2:
@@ -72,6 +77,7 @@ def _matrix_pair_order(sizes: list[int]) -> list[list[int]]:
     return split
 
 
+@takes_out
 def multi_dot(tensors: list[Tensor]) -> Tensor:
     """The product of several matrices, in the order that costs least."""
     tensors = list(tensors)

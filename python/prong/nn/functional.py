@@ -174,6 +174,8 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalises each channel; see the op batch_norm."""
+    if input.dim() < 2 and input.numel() == 0:  # no channels, and nothing to normalise
+        return input.clone()
     return prong.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, False
     )
@@ -237,6 +239,9 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value; scale defaults to 1 / sqrt(E)."""
+    dtype = query.dtype
+    if dtype in (prong.float16, prong.bfloat16):  # scores are large, and need more bits than results
+        query, key, value = query.float(), key.float(), value.float()
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
         value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
@@ -260,4 +265,4 @@ def scaled_dot_product_attention(
     weights = prong.softmax(scores, -1)
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p, True, False)
-    return weights @ value
+    return (weights @ value).to(dtype)

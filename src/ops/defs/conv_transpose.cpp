@@ -75,6 +75,21 @@ Dims batched_sizes(const TensorMeta& x, const TensorMeta& w, int64_t spatial, co
   return out;
 }
 
+// An output padding of a stride or more is room that the convolution of the result would see: zeros
+// after x stand for what it would find there.
+Tensor as_convolved(const Tensor& x, const Tensor& w, const Dims& sizes, const Transposed& t) {
+  Dims pad;
+  bool is_padded = false;
+  for (size_t i = t.stride.size(); i-- > 0;) {
+    const int64_t reach = t.dilation[i] * (w.sizes()[i + 2] - 1) + 1;
+    const int64_t seen = (sizes[i + 2] + 2 * t.padding[i] - reach) / t.stride[i] + 1;
+    pad.push_back(0);
+    pad.push_back(seen - x.sizes()[i + 2]);
+    is_padded |= pad.back() > 0;
+  }
+  return is_padded ? call_tensor("constant_pad_nd", x, pad) : x;
+}
+
 Tensor transposed(const Tensor& given, const Tensor& w, const std::optional<Tensor>& bias,
                   int64_t spatial, const Transposed& t) {
   const Dims sizes = batched_sizes(given.meta(), w.meta(), spatial, t);
@@ -83,14 +98,15 @@ Tensor transposed(const Tensor& given, const Tensor& w, const std::optional<Tens
               ", expected bias to be 1-dimensional with ", sizes[1],
               " elements, but got bias of size ", bias ? bias->sizes() : Dims{}, " instead");
   const bool lacks_batch = given.rank() == spatial + 1;
-  const Tensor x = lacks_batch ? call_tensor("unsqueeze", given, int64_t(0)) : given;
+  const Tensor x =
+      as_convolved(lacks_batch ? call_tensor("unsqueeze", given, int64_t(0)) : given, w, sizes, t);
   Tensor out = call_tensor("conv_to_input", x, w, sizes, t.stride, t.padding, t.dilation, t.groups);
   if (bias) {
     Dims shape(static_cast<size_t>(spatial) + 1, 1);
     shape[0] = sizes[1];
     out = call_tensor("add", out, call_tensor("reshape", *bias, shape));
   }
-  return lacks_batch ? call_tensor("squeeze", out, int64_t(0)) : out;
+  return lacks_batch ? call_tensor("squeeze.dim", out, int64_t(0)) : out;
 }
 
 template <int kSpatial>

@@ -17,7 +17,8 @@ Tensor sum_to_size(const Tensor& x, const Dims& size) {
     if (i < lead || want != have) dims.push_back(i);
   }
   PRONG_CHECK(fits, kRuntime, "size {", size, "} is not expandable to size {", x.sizes(), "}.");
-  if (dims.empty()) return x;
+  // As PyTorch: what is summed to a number is summed, be it one already.
+  if (dims.empty()) return size.empty() && !is_inexact(x.dtype()) ? call_tensor("sum", x) : x;
   const Tensor sum = call_tensor("sum", x, dims, true);
   return lead == 0 ? sum : call_tensor("view", sum, size);
 }
@@ -43,7 +44,8 @@ void register_gradient_ops(Registry& r) {
       .where({.function = false})
       .kernel([](const Tensor& x, const Dims& size) { return sum_to_size(x, size); })
       .shape([](const TensorMeta& x, const Dims& size) {
-        return TensorMeta{size, x.dtype};
+        const bool is_widened = !is_inexact(x.dtype) && (size.empty() || !(size == x.sizes));
+        return TensorMeta{size, is_widened ? DType::kInt64 : x.dtype};
       })
       .no_vmap("it is made of sum and view")
       .samples({{"t(3, 4), [4]"}, {"t(3, 4), [3, 1]"}, {"t(2, 3), [2, 3]"}})

@@ -139,7 +139,13 @@ void register_qr(Registry& r) {
           [](const TensorMeta& a, const std::string& mode) { return qr_shape(a, qr_mode(mode)); })
       .kernel([](const Tensor& a, const std::string& mode) { return qr(a, qr_mode(mode)); })
       .grad("A", "result.0, result.1",
-            [](Gradient& g) { return matrices::qr_gradient(g, g["result.0"], g["result.1"]); })
+            [](Gradient& g) {
+              PRONG_CHECK(qr_mode(g.value("mode").to_string()) != QrMode::kOnlyR, kRuntime,
+                          "The derivative of linalg.qr depends on Q, which is not computed when "
+                          "mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to "
+                          "require gradients");
+              return matrices::qr_gradient(g, g["result.0"], g["result.1"]);
+            })
       .samples(
           {{"t(4, 3)"}, {"t(2, 3, 4)"}, {"t(4, 3), 'complete'"}, {"t(4, 3), 'r'"}, {"t(0, 3)"}});
   add_op(r, "qr(input: Tensor, some: bool = True) -> (Tensor Q, Tensor R)")

@@ -124,12 +124,32 @@ void pad_rows(const Tensor& out, int64_t given_before, int64_t size, const std::
   });
 }
 
+// Where negative pads cut off all of a dimension, its edge is repeated nonetheless.
+bool is_all_edge(const std::string& mode, const Kept& kept) {
+  return mode == "replicate" && product(DimsView(kept.from.sizes)) == 0;
+}
+
+// For each place of the result along a dimension, the place of the input that it repeats.
+Tensor edge_places(int64_t size, int64_t before, int64_t out_size) {
+  Tensor places = Tensor::empty(Dims{out_size}, DType::kInt64);
+  for (int64_t i = 0; i < out_size; ++i)
+    places.data<int64_t>()[i] = std::clamp<int64_t>(i - before, 0, size - 1);
+  return places;
+}
+
 Tensor pad_by_planes(const Tensor& x, const Dims& pad, const std::string& mode) {
   const std::vector<Pads> pads = pads_by_dim(x.rank(), pad);
   check_pad_mode(mode, x.sizes(), pads, pad.size());
   Tensor out = Tensor::empty(padded_sizes(x.sizes(), pad), x.dtype());
   if (out.numel() == 0) return out;
   const Kept kept = kept_part(x, out, pads);
+  if (is_all_edge(mode, kept)) {
+    Tensor part = x;
+    for (int64_t d = 0; d < x.rank(); ++d)
+      part = call_tensor("index_select", part, d,
+                         edge_places(x.sizes()[at(d)], pads[at(d)].before, out.sizes()[at(d)]));
+    return part;
+  }
   copy_into(apply(out, kept.to), apply(x, kept.from));
   if (pads.back().before > 0 || pads.back().after > 0)
     pad_rows(out, pads.back().before, kept.from.sizes.back(), mode);
@@ -156,6 +176,18 @@ Tensor pad_backward(const Tensor& grad, const Dims& sizes, const Dims& pad,
   if (grad.numel() == 0) return x;
   const Tensor sums = grad.clone();
   const Kept kept = kept_part(x, sums, pads);
+  if (is_all_edge(mode, kept)) {
+    Tensor part = grad;
+    for (int64_t d = 0; d < grad.rank(); ++d) {
+      Dims narrower = part.sizes();
+      narrower[at(d)] = sizes[at(d)];
+      const Tensor zeros = Tensor::empty(narrower, grad.dtype());
+      fill(zeros, int64_t{0});
+      part = call_tensor("index_add", zeros, d,
+                         edge_places(sizes[at(d)], pads[at(d)].before, grad.sizes()[at(d)]), part);
+    }
+    return part;
+  }
   const Geometry g = geometry_of(sums);
   for (int64_t d = 0; d < grad.rank(); ++d) {
     const int64_t before = std::max<int64_t>(pads[at(d)].before, 0), size = kept.from.sizes[at(d)];

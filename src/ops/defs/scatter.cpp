@@ -39,8 +39,8 @@ void check_index_dtype(const char* op, DType d) {
 
 int64_t check_gather(const TensorMeta& x, int64_t dim, const TensorMeta& index) {
   const int64_t d = wrap_dim(dim, x.rank());
-  check_index_dtype("gather", index.dtype);
   if (index.numel() == 0) return d;
+  check_index_dtype("gather", index.dtype);
   const Dims own = at_least_1d(x.sizes), wanted = at_least_1d(index.sizes);
   PRONG_CHECK(own.size() == wanted.size(), kRuntime,
               "Index tensor must have the same number of dimensions as input tensor");
@@ -95,8 +95,8 @@ Tensor gather(const Tensor& given, int64_t dim, const Tensor& given_index) {
 int64_t check_scatter(const TensorMeta& x, int64_t dim, const TensorMeta& index,
                       const TensorMeta* src) {
   const int64_t d = wrap_dim(dim, x.rank());
-  check_index_dtype("scatter", index.dtype);
   if (index.numel() == 0) return d;
+  check_index_dtype("scatter", index.dtype);
   PRONG_CHECK(!src || src->dtype == x.dtype, kRuntime,
               "scatter(): Expected self.dtype to be equal to src.dtype");
   const Dims own = at_least_1d(x.sizes), wanted = at_least_1d(index.sizes);
@@ -362,6 +362,12 @@ struct Facets {
 // name and name_ (in Python's spelling) from one action on the tensor that is written.
 struct BothForms {
   OpDef &plain, &in_place;
+  // Of the form that is not in place, where its result may be larger than its argument.
+  template <class Kernel, class Shape>
+  BothForms& plain_forms(Kernel kernel, Shape shape) {
+    plain.kernel(kernel).shape(shape);
+    return *this;
+  }
   template <class F>
   BothForms& grad(std::string_view arguments, std::string_view uses, F rule) {
     plain.grad(arguments, uses, rule);
@@ -502,7 +508,8 @@ void register_scatters(Registry& r) {
         return reduce_gradient(g, g.value("reduce").to_string(), g.flag("include_self"));
       });
   scatter_op(r, "take_along_dim(input: Tensor, indices: Tensor, dim: int? = None) -> Tensor",
-             "gather after broadcasting the other dimensions; over the flat tensor without dim.")
+             "gather after broadcasting the other dimensions, where negative indices count from the "
+             "end; over the flat tensor without dim.")
       .kernel([](const Tensor& x, const Tensor& indices, const std::optional<int64_t>& dim) {
         if (!dim)
           return call_tensor("gather", call_tensor("reshape", x, Dims{-1}), int64_t{0},
@@ -518,8 +525,11 @@ void register_scatters(Registry& r) {
         Dims common = broadcast_shapes(own, wanted), index_sizes = common;
         common[d] = x.sizes()[d];
         index_sizes[d] = indices.sizes()[d];
+        const Tensor from_end = call_tensor("add", indices, x.sizes()[d]);
+        const Tensor places = call_tensor("where", call_tensor("lt", indices, int64_t{0}), from_end,
+                                          indices);
         return call_tensor("gather", call_tensor("expand", x, common), static_cast<int64_t>(d),
-                           broadcast_to(indices, index_sizes));
+                           broadcast_to(places, index_sizes));
       })
       .composite()
       .shape([](const TensorMeta& x, const TensorMeta& indices, const std::optional<int64_t>& dim) {
@@ -529,7 +539,7 @@ void register_scatters(Registry& r) {
         own[d] = 1;
         return TensorMeta{broadcast_shapes(own, indices.sizes), x.dtype};
       })
-      .samples({{"t(2, 3), torch.tensor([[2], [0]]), 1"}, {"t(2, 3), torch.tensor([5, 0])"}})
+      .samples({{"t(2, 3), torch.tensor([[2], [-3]]), 1"}, {"t(2, 3), torch.tensor([5, 0])"}})
       .reference("np.take_along_axis(input, indices, dim)");
 }
 
@@ -596,6 +606,16 @@ void register_masks(Registry& r) {
              [](const Tensor& x, const Tensor& mask, const Tensor& source) {
                masked_scatter(x, mask, source);
              })
+      .plain_forms(
+          [](const Tensor& x, const Tensor& mask, const Tensor& source) {
+            const Dims common = broadcast_shapes(x.sizes(), mask.sizes());
+            const Tensor out = broadcast_to(x, common).clone().contiguous();
+            masked_scatter(out, mask, source);
+            return out;
+          },
+          [](const TensorMeta& x, const TensorMeta& mask, const TensorMeta&) {
+            return TensorMeta{broadcast_shapes(x.sizes, mask.sizes), x.dtype};
+          })
       .grad("input", "mask", [](Gradient& g) { return op<"where">(g["mask"], 0.0, g.out()); })
       .grad("source", "mask", [](Gradient& g) {
         const Expr taken = op<"masked_select">(g.out(), op<"expand">(g["mask"], g.out().sizes()));

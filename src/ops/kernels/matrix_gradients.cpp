@@ -49,17 +49,32 @@ Expr cholesky_gradient(const Expr& given, const Expr& factor, bool upper) {
   return op<"linalg_solve_triangular">(l, left, false, false, false);
 }
 
-// Of the reduced factors of matrices at least as tall as wide.
-Expr qr_gradient(Gradient& g, const Expr& q, const Expr& r) {
-  PRONG_CHECK(rows(r) == columns(r), kNotImplemented,
-              "prong has no gradient yet of the qr of matrices that are wider than tall, nor of "
-              "mode='complete'");
-  Expr gq = g.out(0), gr = g.out(1);
+namespace {
+
+// Where R is square.
+Expr square_qr_gradient(const Expr& gq, const Expr& gr, const Expr& q, const Expr& r) {
   const Expr m = mm(r, adjoint(gr)) - mm(adjoint(gq), q);
   // Both triangles from the lower one, and a real diagonal.
   const Expr below = tril(m, -1), middle = diagonal(m);
   const Expr symmetric = below + adjoint(below) + diagonal_matrix((middle + conj(middle)) * 0.5);
   return op<"linalg_solve_triangular">(adjoint(r), gq + mm(q, symmetric), false, false, false);
+}
+
+}  // namespace
+
+Expr qr_gradient(Gradient& g, const Expr& q, const Expr& r) {
+  const Expr gq = g.out(0), gr = g.out(1);
+  const int64_t m = rows(r), n = columns(r);
+  PRONG_CHECK(m <= n, kNotImplemented,
+              "the QR decomposition is not differentiable when mode='complete' and nrows > ncols");
+  if (m == n) return square_qr_gradient(gq, gr, q, r);
+  // A = [X Y] = Q [U V]: X is Q U, and V is Q^H Y.
+  const auto first = [&](const Expr& a) { return op<"narrow">(a, int64_t(-1), int64_t(0), m); };
+  const auto rest = [&](const Expr& a) { return op<"narrow">(a, int64_t(-1), m, n - m); };
+  const Expr y = mm(q, rest(r)), gv = rest(gr);
+  const Expr gx = square_qr_gradient(gq + mm(y, adjoint(gv)), first(gr), q, first(r));
+  const IValue parts[] = {IValue::list({gx.value(), mm(q, gv).value()}), IValue(int64_t(-1))};
+  return g.expr(g.builder().apply(registry().get("cat"), parts));
 }
 
 // dV = V (F o V^H dA V), with F_ij = 1 / (l_j - l_i) off the diagonal.

@@ -38,6 +38,19 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
         )
 
 
+def _through_softmax(log_probs: Tensor, input_lengths: Tensor) -> Tensor | float:
+    """Nothing, with the gradient exp(log_probs) in each frame that counts.
+
+    PyTorch's gradient to log_probs is that to the numbers which log_softmax was given. Through
+    log_softmax itself both are the same.
+    """
+    if not (prong.is_grad_enabled() and log_probs.requires_grad):
+        return 0.0
+    counts = prong.arange(log_probs.size(0)).unsqueeze(1) < input_lengths
+    mass = prong.where(counts.unsqueeze(2), log_probs.exp(), 0.0).sum((0, 2))
+    return mass - mass.detach()
+
+
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -82,7 +95,7 @@ def ctc_loss(
     ends = alpha.gather(1, last)
     before_last = alpha.gather(1, (last - 1).clamp_min(0))
     ends = prong.cat([ends, prong.where(last > 0, before_last, _NEVER)], 1)
-    loss = -prong.logsumexp(ends, 1)
+    loss = -prong.logsumexp(ends, 1) + _through_softmax(log_probs, input_lengths)
     impossible = loss > -_NEVER / 2
     loss = loss.masked_fill(impossible, 0.0 if zero_infinity else float("inf"))
     if reduction == "mean":

@@ -16,7 +16,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """Cosine of the angle between x1 and x2 along ``dim``."""
     if x1.dim() != x2.dim() and dim >= 0:
         x1, x2 = prong.broadcast_tensors(x1, x2)  # then dim counts the dims of both
-    elif x1.dim() != x2.dim() or x1.shape[dim] != x2.shape[dim]:
+    elif x1.dim() != x2.dim() or (x1.dim() > 0 and x1.shape[dim] != x2.shape[dim]):
         x1, x2 = prong.broadcast_tensors(x1, x2)
     n1 = x1.norm(2.0, dim, keepdim=True).clamp_min(eps)
     n2 = x2.norm(2.0, dim, keepdim=True).clamp_min(eps)
@@ -42,5 +42,5 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"weight: {weight.size(1)} and {weight.size(2)}"
         )
     left = prong.einsum("...i,kij->...kj", [input1, weight])
-    result = (left * input2.unsqueeze(-2)).sum(-1)
+    result = (left * input2.unsqueeze(-2)).sum(-1, dtype=left.dtype)
     return result if bias is None else result + bias

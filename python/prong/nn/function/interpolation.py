@@ -112,6 +112,8 @@ def _nearest(inside: int, outside: int, factor: float | None, is_exact: bool) ->
 
 def _weighted(input, sizes, factors, mode, align_corners, antialias) -> Tensor:
     dtype = input.dtype
+    if dtype is prong.uint8:
+        return _weighted_bytes(input, sizes, factors, mode, align_corners, antialias)
     compute = prong.float64 if dtype is prong.float64 else prong.float32
     result = input.to(compute)
     for d in reversed(range(len(sizes))):
@@ -128,9 +130,48 @@ def _weighted(input, sizes, factors, mode, align_corners, antialias) -> Tensor:
             for places, weights in taps(inside, outside, factor, align_corners, compute)
         ]
         result = sum(parts[1:], parts[0])
-    if dtype is prong.uint8:
-        return result.round().clamp(0, 255).to(dtype)
     return result.to(dtype)
+
+
+def _weighted_bytes(image, sizes, factors, mode, align_corners, antialias) -> Tensor:
+    """Of uint8: in fixed point, a dimension after the other, each rounded to bytes as PyTorch does."""
+    for d in reversed(range(len(sizes))):
+        inside, outside, factor = image.shape[d + 2], sizes[d], factors[d]
+        if inside == outside:
+            continue
+        if antialias:
+            matrix = _filter(inside, outside, factor, mode == "bicubic", align_corners)
+            weights, bits = _fixed_point(matrix)
+            total = _through(image.to(prong.float64), d + 2, weights).to(prong.int32)
+        else:
+            taps = _cubic if mode == "bicubic" else _linear
+            taps = _merged(taps(inside, outside, factor, align_corners, prong.float64))
+            weights, bits = _fixed_point(prong.stack([weight for _, weight in taps]))
+            total = 0
+            for (places, _), weight in zip(taps, weights.to(prong.int32), strict=True):
+                part = image.index_select(d + 2, places).to(prong.int32)
+                total = total + part * _along(weight, d + 2, image.dim())
+        image = ((total + (1 << (bits - 1))) >> bits).clamp(0, 255).to(prong.uint8)
+    return image
+
+
+def _merged(taps: list) -> list:
+    """Where the border is met several times, one tap has all its weight."""
+    for i in range(len(taps) - 1):
+        (place, weight), (next_place, next_weight) = taps[i], taps[i + 1]
+        is_same = place == next_place
+        taps[i] = place, weight.masked_fill(is_same, 0.0)
+        taps[i + 1] = next_place, next_weight + prong.where(is_same, weight, 0.0)
+    return taps
+
+
+def _fixed_point(weights: Tensor) -> tuple[Tensor, int]:
+    """Whole numbers of 16 bits that stand for the weights, and how many bits are behind the point."""
+    most, bits = weights.max().item(), 0
+    while bits < 22 and int(0.5 + most * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    scaled = weights * (1 << bits)
+    return (scaled + prong.where(scaled < 0, -0.5, 0.5)).trunc(), bits
 
 
 def _along(weights: Tensor, dim: int, rank: int) -> Tensor:

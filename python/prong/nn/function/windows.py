@@ -1,6 +1,7 @@
 """Pooling with windows, where nn.functional asks for more than the op: indices, sizes that stay."""
 
 from prong import Tensor, _core
+from prong._out import takes_out
 
 _OPS = _core.nn_functional_ops()
 
@@ -73,7 +74,7 @@ def _average_pool(name: str):
 
     pool.__name__ = pool.__qualname__ = name
     pool.__doc__ = "The mean of each window."
-    return pool
+    return takes_out(pool)
 
 
 avg_pool1d = _average_pool("avg_pool1d")

@@ -1,0 +1,141 @@
+"""Where more than one answer is right: what still has to hold. Called by op_samples.py.
+
+None of these lets a sample go unchecked: each says of Prong's result what PyTorch's documentation
+says of its own.
+"""
+
+import torch
+from torch.testing import assert_close
+
+WIDE = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+}
+
+
+# ── which of several equal elements is named ──
+
+# Where the argument dim stands, counted without the input, and what it is by default.
+_DIM = {
+    "argsort": (0, -1),
+    "kthvalue": (1, -1),
+    "median": (0, None),
+    "mode": (0, -1),
+    "nanmedian": (0, None),
+    "sort": (0, -1),
+    "topk": (1, -1),
+}
+
+
+def _dim_of(name: str, sample):
+    place, otherwise = _DIM[name]
+    if "dim" in sample.kwargs:
+        return sample.kwargs["dim"]
+    return sample.args[place] if len(sample.args) > place else otherwise
+
+
+def _names_equal_elements(name: str, sample, got: list, want: list) -> None:
+    """The values are PyTorch's, and each index names an element that equals the value."""
+    assert not sample.kwargs.get("stable"), "stable=True says which of equal elements comes first"
+    x, dim = sample.input, _dim_of(name, sample)
+    assert len(got) == len(want) and dim is not None
+    if len(got) == 2:
+        assert_close(got[0], want[0], rtol=0, atol=0, equal_nan=True)
+    mine, theirs = got[-1], want[-1]
+    assert mine.dtype == theirs.dtype and mine.shape == theirs.shape
+    if x.dim() == 0:
+        assert not mine.any()
+        return
+    if mine.dim() < x.dim():
+        mine, theirs = mine.unsqueeze(dim), theirs.unsqueeze(dim)
+    assert_close(x.gather(dim, mine), x.gather(dim, theirs), rtol=0, atol=0, equal_nan=True)
+    if name in ("argsort", "sort", "topk"):  # no element twice
+        order = mine.sort(dim).values
+        assert not (order.diff(dim=dim) == 0).any(), "an element is named twice"
+
+
+# ── factors up to signs and phases ──
+
+
+def _decomposes(name: str, sample, got: list, want: list) -> None:
+    """Eigenvalues are PyTorch's, eigenvectors are orthonormal and belong to them."""
+    values, vectors = got
+    assert_close(values, want[0], rtol=1e-4, atol=1e-4)
+    assert vectors.dtype == want[1].dtype and vectors.shape == want[1].shape
+    a, upper = sample.input.detach(), sample.kwargs.get("UPLO", "L") == "U"
+    triangle = a.triu(1) if upper else a.tril(-1)
+    a = triangle + triangle.mH + torch.diag_embed(a.diagonal(dim1=-2, dim2=-1).real).to(a.dtype)
+    products = a @ vectors, vectors * values.unsqueeze(-2)
+    assert_close(*products, rtol=1e-4, atol=1e-3 if a.dtype in WIDE else 1e-8)
+    eye = torch.eye(a.shape[-1], dtype=a.dtype).expand_as(a)
+    assert_close(vectors.mH @ vectors, eye, rtol=1e-4, atol=1e-4 if a.dtype in WIDE else 1e-8)
+
+
+SPECIFIED = {
+    **dict.fromkeys(_DIM, _names_equal_elements),
+    "linalg.eigh": _decomposes,
+}
+
+
+def without_phase(name: str, result):
+    """What of a result has a gradient that does not depend on the factor that was chosen."""
+    return (result[0], abs(result[1])) if name == "linalg.eigh" else result
+
+
+# ── narrow types ──
+
+
+def widened(sample):
+    """The sample in float64, or complex128."""
+
+    def widen(value):
+        if isinstance(value, torch.dtype):
+            return WIDE.get(value, value)
+        if value.dtype not in WIDE:
+            return value
+        return value.detach().to(WIDE[value.dtype]).requires_grad_(value.requires_grad)
+
+    return sample.transform(widen)
+
+
+def as_near_as_pytorch(got: list, want: list, exact: list, tolerance: dict) -> None:
+    """In 16 and 32 bits, as near to PyTorch's result in 64 bits as PyTorch's own is."""
+    assert len(got) == len(want) == len(exact)
+    for g, w, e in zip(got, want, exact, strict=True):
+        assert w.dtype in WIDE and g.dtype == w.dtype and g.shape == w.shape == e.shape
+        e, g_wide, w_wide = e.detach(), g.to(e.dtype), w.detach().to(e.dtype)
+        finite = w_wide.isfinite() & e.isfinite()
+        assert_close(g[~finite], w.detach()[~finite], rtol=0, atol=0, equal_nan=True)
+        if not finite.any():
+            continue
+        error, its_error = ((x - e)[finite].abs() for x in (g_wide, w_wide))
+        rtol, atol = tolerance[w.dtype]
+        allowed = its_error.max() + atol + rtol * e[finite].abs()
+        assert (error <= allowed).all(), (
+            f"errors to {error.max():.3g}, while PyTorch's are to {its_error.max():.3g}"
+        )
+
+
+# ── dropout ──
+
+
+def check_attention_dropout(run, theirs, sample) -> None:
+    """Of attention with dropout_p: each weight is dropped, or is the one without divided by 1 - p."""
+    p = sample.kwargs["dropout_p"]
+    query, (key, _) = sample.input, sample.args[:2]
+    count = key.shape[-2]
+    eye = torch.eye(count, dtype=query.dtype).expand(*key.shape[:-1], count).contiguous()
+    plain = {k: v for k, v in sample.kwargs.items() if k != "dropout_p"}
+    weights = theirs(query.detach(), key.detach(), eye, **plain)
+    found = run(query.detach(), key.detach(), eye, **plain, dropout_p=p)
+    assert found.shape == weights.shape and found.dtype == weights.dtype
+    tolerance = 3e-2 if query.dtype in (torch.float16, torch.bfloat16) else 1e-4
+    scaled = weights / (1 - p)
+    is_kept = (found - scaled).abs() <= tolerance * (1 + scaled.abs())
+    assert (is_kept | (found == 0)).all(), "a weight is neither dropped nor scaled"
+    clear = scaled > 4 * tolerance  # what 0 cannot be taken for
+    n, dropped = int(clear.sum()), int((found[clear] == 0).sum())
+    spread = (n * p * (1 - p)) ** 0.5
+    assert abs(dropped - n * p) <= 6 * spread, f"{dropped} of {n} weights are dropped at p={p}"

@@ -145,6 +145,7 @@ _SUBMODULES = frozenset(
         "compiler",
         "cpu",
         "cuda",
+        "distributions",
         "fft",
         "func",
         "futures",

@@ -377,6 +377,9 @@ def call_torch(torch, call, op, args, kwargs, given=lambda tensor: tensor):
 # Vectors that are only known up to a factor of size 1.
 FREE_FACTORS = ("svd", "linalg_svd", "linalg_eigh", "linalg_eig")
 
+# PyTorch's are approximations, good to three digits; tests/parity/test_distributions.py has the exact ones.
+ROUGH = {"_standard_gamma_grad": (2e-3, 1e-6), "_dirichlet_grad": (2e-3, 1e-6)}
+
 
 @pytest.mark.needs_torch
 @facet(lambda op: has_values(op) and op["base_name"] not in FREE_FACTORS)
@@ -402,5 +405,5 @@ def test_agrees_with_pytorch(op, sample):
         assert_numbers(
             to_numpy(g),
             (w.float() if w.dtype is torch.bfloat16 else w).numpy(),
-            TOLERANCE.get(g.dtype, (0, 0)),
+            ROUGH.get(op["base_name"], TOLERANCE.get(g.dtype, (0, 0))),
         )

@@ -37,10 +37,28 @@ def _listed(tensors) -> list[Tensor]:
 
 @composition(takes_out=False)
 def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
-    """The tensors as views of their common shape."""
+    """The tensors as views of their common shape; those that have it already, as they are."""
     tensors = _listed(tensors)
-    sizes = broadcast_shapes(*(t.shape for t in tensors))
-    return tuple(t.expand(sizes) for t in tensors)
+    try:
+        sizes = broadcast_shapes(*(t.shape for t in tensors))
+    except RuntimeError:
+        raise RuntimeError(_first_mismatch([t.shape for t in tensors])) from None
+    return tuple(t if t.shape == sizes else t.expand(sizes) for t in tensors)
+
+
+def _first_mismatch(shapes):
+    """The text about the first of the shapes that does not fit those before it."""
+    seen = shapes[0]
+    for shape in shapes[1:]:
+        rank = max(len(seen), len(shape))
+        for i in range(1, min(len(seen), len(shape)) + 1):
+            if seen[-i] != shape[-i] and 1 not in (seen[-i], shape[-i]):
+                return (
+                    f"The size of tensor a ({seen[-i]}) must match the size of tensor b "
+                    f"({shape[-i]}) at non-singleton dimension {rank - i}"
+                )
+        seen = broadcast_shapes(seen, shape)
+    return "the tensors cannot be broadcast to one shape"
 
 
 @composition(takes_out=False)

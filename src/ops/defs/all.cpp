@@ -36,6 +36,7 @@ namespace prong {
   _(pointwise_math)              \
   _(pool)                        \
   _(random)                      \
+  _(random_rejection)            \
   _(rearrange)                   \
   _(reduce)                      \
   _(rnn)                         \

@@ -1,19 +1,26 @@
 """Every op under vmap against a loop over the samples, and its gradients with it."""
 
+import functools
+
 import prong
 import pytest
 from prong import _core
 from prong.func import grad, vmap
 from samples import call_of
+from test_gradients import NO_GRADIENT
 from test_ops import OPS, assert_same, facet, flat, has_values
 
 SIZE = 3
+BY_NAME = {op["name"]: op for op in OPS}
 
 
-# Ops that a loop cannot be compared with, in the tests of these names.
-EXCEPTIONS = {
+# Ops that a loop cannot be compared with.
+NO_LOOP = {
     "recurrent_backward": "its loops use the gates it is given, its ops make them from the inputs;"
     " the sample's gates are of no forward pass",
+}
+# Ops whose gradients a loop cannot be compared with.
+NO_LOOP_OF_GRADIENTS = {
     "masked_scatter": "its gradient to source has as many numbers as the mask says",
 }
 
@@ -27,26 +34,13 @@ class Calls:
     """Calls that differ in some of their tensors: as one call of batches, and one by one."""
 
     def __init__(self, op: dict, sample: str, which: str):
-        if op["name"] == "recurrent_backward":
-            pytest.skip(EXCEPTIONS[op["name"]])
         self.op, self.calls = op, samples_of(op, sample)
-        nests = [self._tensors(args, kwargs) for args, kwargs in self.calls]
-        for other in nests[1:]:
-            if [x.shape for x in other] != [x.shape for x in nests[0]]:
-                pytest.skip("the shapes of its samples depend on their numbers")
+        nests = [tensors_of(args, kwargs) for args, kwargs in self.calls]
         count = len(nests[0])
         self.mapped = {"all": range(count), "first": range(min(1, count)), "rest": range(1, count)}[
             which
         ]
-        if not self.mapped:
-            pytest.skip("no tensors to map over")
         self.samples = [[nest[k] for k in self.mapped] for nest in nests]
-
-    @staticmethod
-    def _tensors(args, kwargs) -> list:
-        found = []
-        put(args, kwargs, lambda x: found.append(x) or x)
-        return found
 
     def run(self, *tensors):
         """The op with these in place of the mapped tensors."""
@@ -59,6 +53,12 @@ class Calls:
 
     def batches(self) -> list:
         return [prong.stack(list(column)) for column in zip(*self.samples, strict=True)]
+
+
+def tensors_of(args, kwargs) -> list:
+    found = []
+    put(args, kwargs, lambda x: found.append(x) or x)
+    return found
 
 
 def own(x):
@@ -83,9 +83,27 @@ def writes_lists(op) -> bool:
 def is_batchable(op) -> bool:
     return (
         not op["dynamic_shape"]
+        and op["name"] not in NO_LOOP
         and op["batching"] not in ("refused", "host")
         and not writes_lists(op)
     )
+
+
+@functools.cache
+def _shapes(name: str, sample: str, seed: str) -> list:
+    return [x.shape for x in tensors_of(*call_of({"name": name}, sample, seed))]
+
+
+def maps(least: int):
+    """Whether a sample has so many tensors, of shapes that do not depend on their numbers."""
+
+    def holds(op, sample) -> bool:
+        shapes = _shapes(op["name"], sample, "")
+        return len(shapes) >= least and all(
+            _shapes(op["name"], sample, f"#{i}") == shapes for i in range(1, SIZE)
+        )
+
+    return holds
 
 
 def flat_tensors(result) -> tuple:
@@ -99,29 +117,29 @@ def check_against_loop(op, sample, which):
     assert_same(got, [prong.stack(list(column)) for column in zip(*wanted, strict=True)])
 
 
-@facet(lambda op: is_batchable(op) and has_values(op))
+@facet(lambda op: is_batchable(op) and has_values(op), maps(1))
 def test_all_tensors_mapped(op, sample):
     check_against_loop(op, sample, "all")
 
 
-@facet(lambda op: is_batchable(op) and has_values(op))
+@facet(lambda op: is_batchable(op) and has_values(op), maps(1))
 def test_first_tensor_mapped(op, sample):
     check_against_loop(op, sample, "first")
 
 
-@facet(lambda op: is_batchable(op) and has_values(op) and op["mutates"] < 0)
+@facet(lambda op: is_batchable(op) and has_values(op) and op["mutates"] < 0, maps(2))
 def test_first_tensor_shared(op, sample):
     check_against_loop(op, sample, "rest")
 
 
-@facet(lambda op: op["dynamic_shape"] and has_values(op) and op["batching"] == "loop")
+@facet(lambda op: op["dynamic_shape"] and has_values(op) and op["batching"] == "loop", maps(1))
 def test_shapes_that_depend_on_numbers_are_refused(op, sample):
     calls = Calls(op, sample, "all")
     with pytest.raises(RuntimeError, match="vmap"):
         vmap(lambda *x: flat_tensors(calls.run(*x)))(*calls.batches())
 
 
-@facet(writes_lists)
+@facet(writes_lists, maps(1))
 def test_ops_that_write_lists_are_refused(op, sample):
     calls = Calls(op, sample, "all")
     with pytest.raises(RuntimeError, match="vmap"):
@@ -159,27 +177,44 @@ def differentiated(op) -> bool:
         and (op["has_grad"] or op["composite"])
         and op["mutates"] < 0
         and not op["not_differentiable"]
+        and op["name"] not in NO_LOOP_OF_GRADIENTS
     )
 
 
 def total(result):
     """One number that every floating-point result takes part in."""
-    parts = [x.sum() for x in flat_tensors(result) if x.is_floating_point() and x.requires_grad]
+    wanted = [x for x in flat_tensors(result) if x.requires_grad]
+    parts = [prong.view_as_real(x).sum() if x.is_complex() else x.sum() for x in wanted]
     return sum(parts) if parts else None
+
+
+@functools.cache
+def _has_gradient(name: str, sample: str) -> bool:
+    op = BY_NAME[name]
+    if (name, sample) in NO_GRADIENT or not maps(1)(op, sample):
+        return False
+    calls = Differentiable(op, sample, "all")
+    return bool(calls.float) and total(calls.run(*calls.wanting(calls.samples[0]))) is not None
+
+
+def has_gradient(op, sample) -> bool:
+    """A result of the sample requires grad where its floating-point tensors do."""
+    return _has_gradient(op["name"], sample)
+
+
+def has_gradient_to_what_is_shared(op, sample) -> bool:
+    if not has_gradient(op, sample):
+        return False
+    calls = Differentiable(op, sample, "all")
+    return len(calls.samples[0]) > 1 and 0 in calls.float
 
 
 class Differentiable(Calls):
     """Calls as functions of their floating-point tensors."""
 
     def __init__(self, op, sample, which):
-        if op["name"] == "masked_scatter":
-            pytest.skip(EXCEPTIONS[op["name"]])
         super().__init__(op, sample, which)
         self.float = [k for k, x in enumerate(self.samples[0]) if x.is_floating_point()]
-        if not self.float:
-            pytest.skip("no floating-point tensors")
-        if total(self.run(*self.wanting(self.samples[0]))) is None:
-            pytest.skip("no gradients")
 
     def wanting(self, tensors):
         return [
@@ -189,12 +224,6 @@ class Differentiable(Calls):
 
     def loop(self):
         """Gradients of each sample, stacked."""
-        try:
-            return self._loop()
-        except Exception as error:  # the tests of gradients count those
-            pytest.skip(f"has no gradient even without vmap: {error}")
-
-    def _loop(self):
         columns = []
         for sample in self.samples:
             inputs = self.wanting(sample)
@@ -205,7 +234,7 @@ class Differentiable(Calls):
         return [prong.stack(list(c)) for c in zip(*columns, strict=True)]
 
 
-@facet(differentiated)
+@facet(differentiated, has_gradient)
 def test_vmap_of_gradients(op, sample):
     calls = Differentiable(op, sample, "all")
     one = grad(lambda *x: total(calls.run(*x)), argnums=tuple(calls.float))
@@ -213,12 +242,10 @@ def test_vmap_of_gradients(op, sample):
     assert_same(vmap(one)(*calls.batches()), want)
 
 
-@facet(differentiated)
+@facet(differentiated, has_gradient_to_what_is_shared)
 def test_vmap_of_gradients_to_what_samples_share(op, sample):
     """The first tensor is one for all, but its gradients are each sample's own."""
     calls = Differentiable(op, sample, "all")
-    if len(calls.samples[0]) < 2 or 0 not in calls.float:
-        pytest.skip("no second tensor")
     shared = calls.samples[0][0]
     for sample_tensors in calls.samples:
         sample_tensors[0] = shared
@@ -228,21 +255,15 @@ def test_vmap_of_gradients_to_what_samples_share(op, sample):
     assert_same(vmap(one, in_dims=(None, *(0 for _ in batches[1:])))(*batches), want)
 
 
-@facet(differentiated)
+@facet(differentiated, has_gradient)
 def test_gradients_of_vmap(op, sample):
     calls = Differentiable(op, sample, "all")
     inputs = calls.wanting(calls.batches())
     results = vmap(lambda *x: flat_tensors(calls.run(*x)))(*inputs)
-    want = calls.loop()
-    try:
-        found = prong.autograd.grad(
-            total(results), [inputs[k] for k in calls.float], materialize_grads=True
-        )
-    except RuntimeError as error:
-        if "derivative for prong::" in str(error):
-            pytest.skip(f"what vmap applies has no gradient: {error}")
-        raise
-    assert_same(found, want)
+    found = prong.autograd.grad(
+        total(results), [inputs[k] for k in calls.float], materialize_grads=True
+    )
+    assert_same(found, calls.loop())
 
 
 def test_there_are_ops_of_every_kind():

@@ -407,9 +407,7 @@ class OpRun:
             return
 
         def run():
-            targets = [
-                prong.empty(tuple(t.shape), dtype=to_prong(t.dtype)) for t in leaves(want)
-            ]
+            targets = [prong.empty(tuple(t.shape), dtype=to_prong(t.dtype)) for t in leaves(want)]
             out = targets[0] if isinstance(want, torch.Tensor) else tuple(targets)
             kwargs = {**to_prong(sample.kwargs), "out": out}
             with warnings.catch_warnings():

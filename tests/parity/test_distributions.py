@@ -1,5 +1,6 @@
 """torch.distributions: samples of one seed, densities, moments, divergences, gradients and errors are PyTorch's."""
 
+import math
 import warnings
 
 import numpy as np
@@ -495,6 +496,67 @@ class TestPrograms:
             ]
 
         close(run(torch), run(prong))
+
+    def test_squashed_policy_of_the_program(self):
+        def step(module):
+            module.manual_seed(0)
+            D = module.distributions
+
+            class Squash(D.transforms.Transform):
+                domain, codomain = D.constraints.real, D.constraints.interval(-1.0, 1.0)
+                bijective, sign = True, 1
+
+                def _call(self, x):
+                    return x.tanh()
+
+                def _inverse(self, y):
+                    return 0.5 * (y.log1p() - (-y).log1p())
+
+                def log_abs_det_jacobian(self, x, y):
+                    return 2.0 * (math.log(2.0) - x - module.nn.functional.softplus(-2.0 * x))
+
+            class Policy(D.transformed_distribution.TransformedDistribution):
+                def __init__(self, loc, scale):
+                    self.loc, self.scale = loc, scale
+                    super().__init__(D.Normal(loc, scale), [Squash(cache_size=1)])
+
+                @property
+                def mean(self):
+                    return self.transforms[0](self.loc)
+
+            loc = module.linspace(-2, 3, 6).reshape(2, 3).requires_grad_()
+            policy = Policy(loc, loc.exp())
+            action = policy.rsample()
+            log_prob = policy.log_prob(action).sum(-1, keepdim=True)
+            (log_prob - action.sum(-1, keepdim=True)).mean().backward()
+            refused = outcome(lambda: policy.expand((4, 2, 3)))
+            return [action, log_prob, loc.grad, policy.mean, *refused]
+
+        close(step(torch), step(prong), rtol=1e-5, atol=1e-5)
+
+    def test_an_exponential_family_of_the_program(self):
+        def run(module):
+            D = module.distributions
+
+            class Rate(D.ExponentialFamily):
+                arg_constraints = {"rate": D.constraints.positive}
+                _mean_carrier_measure = 0
+
+                def __init__(self, rate):
+                    self.rate = rate
+                    super().__init__(rate.shape)
+
+                @property
+                def _natural_params(self):
+                    return (-self.rate,)
+
+                def _log_normalizer(self, x):
+                    return -(-x).log()
+
+            p, q = Rate(module.tensor([1.0, 3.0])), Rate(module.tensor([2.0, 0.5]))
+            return [p.entropy(), D.kl_divergence(p, q), D.Exponential(p.rate).entropy()]
+
+        close(run(torch), run(prong), rtol=1e-6, atol=1e-6)
 
     def test_validation_can_be_turned_off(self):
         D = prong.distributions

@@ -475,6 +475,9 @@ class TestPrograms:
                 def rsample(self, sample_shape=()):
                     return self.by + module.rand(self._extended_shape(sample_shape))
 
+                def cdf(self, value):
+                    return (value - self.by).clamp(0, 1)
+
             class Clipped(D.Normal):
                 pass
 
@@ -484,9 +487,12 @@ class TestPrograms:
 
             module.manual_seed(4)
             d = Shifted(module.tensor([1.0, 2.0]))
+            grown = D.TransformedDistribution(d, D.ExpTransform())
             clipped = Clipped(0.0, 1.0).expand((2,))
             return [
                 d.sample((2,)),
+                grown.sample(),
+                grown.cdf(module.tensor([4.0, 9.0])),
                 shown(d),
                 D.kl_divergence(d, clipped),
                 type(clipped).__name__,

@@ -168,6 +168,11 @@ class Distribution:
     def _extended_shape(self, sample_shape=()):
         return Size(sample_shape) + self._batch_shape + self._event_shape
 
+    def _checked(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return value
+
     def _validate_sample(self, value):
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
@@ -235,11 +240,6 @@ class Parametric(Distribution):
 
     def _start(self, batch_shape, event_shape, validate_args):
         Distribution.__init__(self, batch_shape, event_shape, validate_args=validate_args)
-
-    def _checked(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return value
 
     def expand(self, batch_shape, _instance=None):
         made_by = next(c for c in type(self).__mro__ if c.__module__.startswith(__package__ + "."))

@@ -5,7 +5,10 @@ import operator
 
 from prong import _core
 from prong.fx.graph import Node
-from prong.fx.operations import SYMBOLS, _Op
+from prong.fx.operations import SYMBOLS, _Op, function_named
+
+_LARGEST = 2**63 - 1  # "to the end", of a slice
+_NAMESPACES = ("nn.functional", "special", "linalg", "fft")
 
 
 def write_code(graph, self_name="self"):
@@ -55,24 +58,55 @@ class _Writer:
         if node.op == "call_method":
             return f"{self.value(args[0])}.{node.target}({self.arguments(args[1:], kwargs)})"
         if node.op == "get_attr":
-            return f"self.{node.target}"
+            return self.attribute(node.target)
         if node.op == "call_module":
-            return f"self.{node.target}({self.arguments(args, kwargs)})"
+            return f"{self.attribute(node.target)}({self.arguments(args, kwargs)})"
         if node.target in SYMBOLS and len(args) == 2 and not kwargs:
             return f"{self.value(args[0])} {SYMBOLS[node.target]} {self.value(args[1])}"
         if node.target is operator.getitem:
             return f"{self.value(args[0])}[{self.value(args[1])}]"
+        if isinstance(node.target, _Op) and node.target.name == "slice":
+            return self.slice(*args, **kwargs)
         return f"{self.function(node.target)}({self.arguments(args, kwargs)})"
+
+    def attribute(self, path):
+        text = "self"
+        for part in path.split("."):
+            text = f"{text}.{part}" if part.isidentifier() else f"getattr({text}, {part!r})"
+        return text
+
+    def slice(self, x, dim=0, start=None, end=None, step=1):
+        if not isinstance(dim, int) or dim < 0:
+            return f"prong.ops.aten.slice({self.arguments((x, dim, start, end, step), {})})"
+        start, end = start or None, None if end == _LARGEST else end
+        bounds = f"{self.bound(start)}:{self.bound(end)}"
+        if step != 1:
+            bounds += f":{self.value(step)}"
+        return f"{self.value(x)}[{':, ' * dim}{bounds}]"
+
+    def bound(self, v):
+        return "" if v is None else self.value(v)
 
     def function(self, target):
         if isinstance(target, _Op):
-            return self.hold(target, target.name.replace(".", "_"))
+            importlib.import_module("prong.ops")
+            return (
+                f"prong.ops.aten.{target.name}"
+                if "." not in target.name
+                else self.hold(target, target.name.replace(".", "_"))
+            )
         name = getattr(target, "__name__", "")
         prong = self.globals["prong"]
         if name and prong.__dict__.get(name) is target:
             return f"prong.{name}"
-        if name and prong.nn.functional.__dict__.get(name) is target:
-            return f"prong.nn.functional.{name}"
+        for place in _NAMESPACES:
+            module = importlib.import_module(f"prong.{place}")
+            short = name.removeprefix(f"{place}_")
+            if short and module.__dict__.get(short) is target:
+                return f"prong.{place}.{short}"
+        if name.isidentifier() and function_named(name) is target:
+            importlib.import_module("prong.ops")
+            return f"prong.ops.aten.{name}"
         return self.hold(target, name if name.isidentifier() else "function")
 
     def line(self, node):

@@ -1,8 +1,10 @@
 """Node and Graph. Made by GraphModule.from_description; edited by back ends and people."""
 
 import operator
+from collections import namedtuple
 
-from prong.fx.operations import SYMBOLS, _Op
+from prong.fx.drawing import draw
+from prong.fx.operations import SYMBOLS, _Op, function_named
 
 KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 
@@ -224,9 +226,68 @@ class Graph:
         lines.insert(1, "  ".join("-" * w for w in widths))
         print("\n".join(lines))
 
+    def svg(self):
+        """The graph as a picture: the text of an SVG file."""
+        return draw(self)
+
+    def __getstate__(self):
+        # A flat list, so that a long chain of nodes is no deep recursion. Examples are not saved.
+        rows = [
+            (
+                node.name,
+                node.op,
+                _Function(node.target.__name__) if _is_op(node.target) else node.target,
+                map_nodes(node.args, _reference),
+                map_nodes(node.kwargs, _reference),
+                {k: v for k, v in node.meta.items() if k != "example_value"},
+            )
+            for node in self._nodes
+        ]
+        return {"nodes": rows, "names": dict(self._names)}
+
+    def __setstate__(self, state):
+        self.__init__()
+        made = {}
+        for name, op, target, args, kwargs, meta in state["nodes"]:
+            args, kwargs = (_resolve(value, made) for value in (args, kwargs))
+            if isinstance(target, _Function):
+                target = function_named(target.name)
+            made[name] = Node(self, name, op, target, args, kwargs)
+            made[name].meta.update(meta)
+            self._nodes.append(made[name])
+        self._names.update(state["names"])
+
     def __str__(self):
         lines = ["graph():"] + [f"    {node.format_node()}" for node in self._nodes]
         return "\n".join(lines)
+
+
+_Reference = namedtuple("_Reference", "name")
+_Function = namedtuple("_Function", "name")  # the function of an op, by the op's name
+
+
+def _is_op(target):
+    return callable(target) and function_named(getattr(target, "__name__", "")) is target
+
+
+def _reference(node):
+    return _Reference(node.name)
+
+
+def _resolve(value, made):
+    """The value with nodes in place of references."""
+    if isinstance(value, _Reference):
+        return made[value.name]
+    if isinstance(value, tuple):
+        items = [_resolve(v, made) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [_resolve(v, made) for v in value]
+    if isinstance(value, dict):
+        return {k: _resolve(v, made) for k, v in value.items()}
+    if isinstance(value, slice):
+        return slice(*(_resolve(v, made) for v in (value.start, value.stop, value.step)))
+    return value
 
 
 class NodeList:

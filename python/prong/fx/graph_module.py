@@ -1,21 +1,29 @@
 """GraphModule: a graph with the Python function that it stands for. What back ends are given."""
 
+import builtins
 import operator
 
+from prong import nn
+from prong.fx import files
 from prong.fx.code import write_code
 from prong.fx.graph import Graph, map_nodes
 from prong.fx.operations import target_of
 
 
-class GraphModule:
-    """`graph` may be edited; recompile() makes forward() follow."""
+class GraphModule(nn.Module):
+    """A module whose forward() is a graph's code. `graph` may be edited; recompile() makes forward() follow.
+
+    `root`, a module or a dict, has what get_attr and call_module nodes name.
+    """
 
     def __init__(self, root=None, graph=None, class_name="GraphModule"):
-        if isinstance(root, dict):
-            self.__dict__.update(root)
-        self.graph = graph if graph is not None else Graph()
+        super().__init__()
+        self.__dict__["_graph"] = graph if graph is not None else Graph()
         self._class_name = class_name
         self.meta = {}
+        for node in self.graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                _copy_attribute(root, self, node.target)
         self.recompile()
 
     @classmethod
@@ -33,20 +41,27 @@ class GraphModule:
         return cls({}, graph)
 
     @property
+    def graph(self):
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph):
+        self.__dict__["_graph"] = graph
+        self.recompile()
+
+    @property
     def code(self):
         return self._code
 
     def recompile(self):
         """Makes forward() from the graph as it is now."""
-        self._code, scope = write_code(self.graph)
-        exec(__builtins__["compile"](self._code, "<graph>", "exec"), scope)
-        self._forward = scope["forward"]
-        return self._code
+        code, scope = write_code(self.graph)
+        exec(builtins.compile(code, "<graph>", "exec"), scope)
+        self.__dict__["_code"], self.__dict__["_forward"] = code, scope["forward"]
+        return code
 
     def forward(self, *args, **kwargs):
         return self._forward(self, *args, **kwargs)
-
-    __call__ = forward
 
     def print_readable(self, print_output=True):
         text = f"class {self._class_name}:\n" + "".join(
@@ -56,29 +71,59 @@ class GraphModule:
             print(text)
         return text
 
-    def eval(self):
-        return self
+    def attribute(self, path):
+        """What a get_attr or call_module node with this target means."""
+        value = self
+        for part in path.split("."):
+            value = getattr(value, part)
+        return value
 
-    def train(self, mode=True):
-        return self
+    def save(self, path):
+        """Writes the graph and the tensors that it reads; load() makes it again, and runs no code of the file."""
+        files.save(self, path)
 
-    def named_parameters(self, *args, **kwargs):
-        return iter(())
+    @classmethod
+    def load(cls, path):
+        graph, tensors = files.load(path)
+        return cls(tensors, graph)
 
-    def parameters(self, recurse=True):
-        return iter(())
-
-    def named_buffers(self, *args, **kwargs):
-        return iter(())
+    def draw(self, path):
+        """Writes the graph as an SVG picture."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.graph.svg())
 
     def __repr__(self):
         return f"{self._class_name}()\n\n{self._code}"
 
-    def __getstate__(self):
-        return {"graph": self.graph, "class_name": self._class_name}
+    def __reduce__(self):
+        own = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code", "_forward")}
+        return (_built_again, (self.graph, own))
 
-    def __setstate__(self, state):
-        self.__init__({}, state["graph"], state["class_name"])
+
+def _built_again(graph, own):
+    module = GraphModule.__new__(GraphModule)
+    module.__dict__.update(own)
+    module.__dict__["_graph"] = graph
+    module.recompile()
+    return module
+
+
+def _copy_attribute(root, to, path):
+    """Gives `to` what `root` has under a dotted path."""
+    if root is None:
+        raise ValueError(f"a node reads {path!r}, but the GraphModule is made without a root")
+    *folders, name = path.split(".")
+    if isinstance(root, dict):
+        value = root[path]
+    else:
+        value = root
+        for part in path.split("."):
+            value = getattr(value, part)
+    for folder in folders:
+        if not hasattr(to, folder):
+            setattr(to, folder, nn.Module())
+        to = getattr(to, folder)
+    setattr(to, name, value)
 
 
 def _describe_example(node, example):
@@ -98,20 +143,22 @@ def _add_node(graph, values, node):
     kwargs = {k: real(v) for k, v in node["kwargs"].items()}
     kind, target = target_of(node["base"], node["name"], len(args), bool(kwargs))
     names, writes = node["outputs"], not node["outputs"]
-    made = graph.create_node(
-        kind, target, args, kwargs, name=names[0] if len(names) == 1 else node["base"]
-    )
+    is_one = len(names) == 1 and node["result"] == "tensor"
+    # Of an op with many results: "max_1" for "max_1_0" and "max_1_1".
+    own_name = node["base"] if writes else names[0] if is_one else names[0].rpartition("_")[0]
+    made = graph.create_node(kind, target, args, kwargs, name=own_name)
     file, function, line = node["place"]
     made.meta["writes"] = writes
     if file:
         made.meta["stack_trace"] = f'  File "{file}", line {line}, in {function}'
         made.meta["place"] = (file, line)
-    if len(names) == 1 and node["result"] == "tensor":
+    if is_one:
         made.meta["shape"], made.meta["dtype"] = tuple(node["metas"][0][0]), node["metas"][0][1]
         values[names[0]] = made
         return
     for i, name in enumerate(names):
         item = graph.create_node("call_function", operator.getitem, (made, i), name=name)
+        item.meta.update({k: v for k, v in made.meta.items() if k != "writes"})
         item.meta["shape"], item.meta["dtype"] = tuple(node["metas"][i][0]), node["metas"][i][1]
         values[name] = item
 

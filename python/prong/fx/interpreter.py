@@ -34,7 +34,7 @@ class Interpreter:
         return getattr(args[0], target)(*args[1:], **kwargs)
 
     def call_module(self, target, args, kwargs):
-        return getattr(self.module, target)(*args, **kwargs)
+        return self.module.attribute(target)(*args, **kwargs)
 
     def get_attr(self, target, args, kwargs):
-        return getattr(self.module, target)
+        return self.module.attribute(target)

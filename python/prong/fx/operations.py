@@ -1,5 +1,7 @@
 """What the nodes of a graph call: Python's operators, functions of prong, methods, and ops that have no public name."""
 
+import functools
+import importlib
 import operator
 
 from prong import _core
@@ -36,7 +38,7 @@ class _Op:
         return _core.call_op(self.name, *args, **kwargs)
 
     def __repr__(self):
-        return f"prong.ops.{self.name}"
+        return f"prong.ops.aten.{self.name}"
 
     def __reduce__(self):
         return (op_named, (self.name,))
@@ -46,14 +48,32 @@ _ops = {}
 
 
 def op_named(name):
+    """The op of the registry that has this name; KeyError: there is none."""
+    if name not in _op_names():
+        raise KeyError(name)
     return _ops.setdefault(name, _Op(name))
+
+
+@functools.cache
+def _op_names():
+    return frozenset(op["name"] for op in _core.ops())
+
+
+def function_named(base):
+    """The public function of an op: prong.relu, prong.nn.functional.linear, prong.special.i0; None: it has none."""
+    function = _core.functions.get(base, _core.nn_functional.get(base))
+    place, _, rest = base.partition("_")
+    if function is None and place in ("special", "linalg", "fft"):
+        found = getattr(importlib.import_module(f"prong.{place}"), rest, None)
+        function = found if isinstance(found, type(_core.functions["relu"])) else None
+    return function
 
 
 def target_of(base, name, count, has_keywords):
     """(kind, target) of a node that runs the op: an operator, a function, a method or the bare op."""
     if base in OPERATORS and count == 2 and not has_keywords and name == base:
         return "call_function", OPERATORS[base][0]
-    function = _core.functions.get(base, _core.nn_functional.get(base))
+    function = function_named(base)
     if function is not None:
         return "call_function", function
     if hasattr(_core.Tensor, base) and callable(getattr(_core.Tensor, base)):
@@ -61,12 +81,18 @@ def target_of(base, name, count, has_keywords):
     return "call_function", op_named(name)
 
 
+def operator_name(target):
+    """ "add" for operator.add, "getitem" for operator.getitem; None: no operator of graphs."""
+    if target is operator.getitem:
+        return "getitem"
+    return next((base for base, (function, _) in OPERATORS.items() if function is target), None)
+
+
 def op_name(node):
     """The base name of the op that a node calls: "add", "softmax", "getitem"."""
     target = node.target
     if isinstance(target, str):
         return target
-    for base, (function, _) in OPERATORS.items():
-        if function is target:
-            return base
+    if operator_name(target):
+        return operator_name(target)
     return target.name.partition(".")[0] if isinstance(target, _Op) else target.__name__

@@ -1,0 +1,209 @@
+"""The graph for people: code, nodes, tables, pictures, editing, copies and files."""
+
+import copy
+import operator
+import pickle
+import xml.etree.ElementTree as ElementTree
+
+import prong as torch
+import pytest
+from prong import fx
+
+
+def graph_of(function, *args):
+    graphs = []
+
+    def backend(module, example_inputs):
+        graphs.append(module)
+        return module
+
+    with torch.no_grad():
+        torch.compile(function, backend=backend)(*args)
+    assert len(graphs) == 1
+    return graphs[0]
+
+
+def example(x, y):
+    a = x[:, 1:] + y[0] * 2
+    largest = a.max(dim=1)
+    return (
+        torch.special.i0(largest.values),
+        torch.where(a > 0, a, 0.5).to(torch.float64),
+        a[1:, ::2],
+    )
+
+
+ARGS = torch.randn(4, 5), torch.randn(2, 4)
+
+
+def test_code_is_readable_and_runs():
+    module = graph_of(example, *ARGS)
+    assert [line.strip() for line in module.code.splitlines()] == [
+        "def forward(self, arg_1, arg_2):",
+        "slice_1 = arg_1[:, 1:]",
+        "select_1 = prong.select(arg_2, 0, 0)",
+        "mul_1 = select_1 * 2",
+        "add_1 = slice_1 + mul_1",
+        "max_1 = prong.max(add_1, 1)",
+        "max_1_0 = max_1[0]",
+        "max_1_1 = max_1[1]",
+        "special_i0_1 = prong.special.i0(max_1_0)",
+        "gt_1 = add_1 > 0",
+        "where_1 = prong.where(gt_1, add_1, 0.5)",
+        "to_1 = where_1.to(prong.float64)",
+        "slice_2 = add_1[1:]",
+        "slice_3 = slice_2[:, ::2]",
+        module.code.splitlines()[-1].strip(),
+    ]
+    scope = {"prong": torch}
+    exec(module.code, scope)  # nothing but prong is needed to run it
+    given = torch.randn(4, 5), torch.randn(2, 4)
+    for got, again in zip(scope["forward"](None, *given), module(*given)):
+        assert got.tolist() == again.tolist()
+    assert module(*given)[0].tolist() == (given[0][:, 1:] + given[1][0] * 2).tolist()
+
+
+def test_ops_without_a_name_of_their_own_are_written_through_ops():
+    module = graph_of(torch.nn.MaxPool2d(2), torch.randn(1, 1, 4, 4))
+    assert "prong.ops.aten.max_pool2d_with_indices(arg_1" in module.code
+    x = torch.randn(1, 1, 4, 4)
+    assert module(x)[0].tolist() == torch.nn.functional.max_pool2d(x, 2).tolist()
+    assert torch.ops.aten.relu(torch.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
+    with pytest.raises(AttributeError, match="no op named 'nothing'"):
+        torch.ops.aten.nothing
+
+
+def test_nodes_and_tables(capsys):
+    module = graph_of(example, *ARGS)
+    nodes = {node.name: node for node in module.graph.nodes}
+    assert [n.op for n in module.graph.nodes][:3] == ["placeholder", "placeholder", "call_function"]
+    assert nodes["add_1"].target is operator.add and nodes["to_1"].op == "call_method"
+    assert nodes["add_1"].args == (nodes["slice_1"], nodes["mul_1"])
+    assert nodes["add_1"].users.keys() == {
+        nodes["max_1"],
+        nodes["gt_1"],
+        nodes["where_1"],
+        nodes["slice_2"],
+        nodes["output"],
+    }
+    line = example.__code__.co_firstlineno
+    assert nodes["add_1"].meta["shape"] == (4, 4) and nodes["add_1"].meta["place"] == (
+        __file__,
+        line + 1,
+    )
+    assert (
+        nodes["max_1_1"].meta["dtype"] is torch.int64
+        and nodes["max_1_1"].meta["place"][1] == line + 2
+    )
+    assert f"line {line + 1}, in example" in nodes["add_1"].stack_trace
+    module.graph.print_tabular()
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0].split() == ["opcode", "name", "target", "args", "kwargs"]
+    assert any(row.split()[:3] == ["call_function", "add_1", "operator.add"] for row in rows)
+    assert "%add_1 : call_function[target=operator.add](args = (slice_1, mul_1)" in str(
+        module.graph
+    )
+
+
+def test_the_picture_has_a_box_a_node_and_a_line_an_edge(tmp_path):
+    module = graph_of(example, *ARGS)
+    module.draw(tmp_path / "graph.svg")
+    root = ElementTree.parse(tmp_path / "graph.svg").getroot()
+    space = {"s": "http://www.w3.org/2000/svg"}
+    boxes = root.findall("s:g", space)
+    assert len(boxes) == len(module.graph.nodes)
+    texts = ["".join(box.itertext()) for box in boxes]
+    assert any(
+        "add_1 = add" in t and "float32 [4, 4]" in t and "test_graph.py:" in t for t in texts
+    )
+    edges = sum(len(node.all_input_nodes) for node in module.graph.nodes)
+    assert len(root.findall("s:path", space)) == edges
+    placed = [
+        (float(r.get("x")), float(r.get("y")), float(r.get("width")))
+        for r in root.findall("s:g/s:rect", space)
+    ]
+    for i, (x, y, width) in enumerate(placed):  # no two boxes of a layer overlap
+        assert all(
+            other_y != y or other_x >= x + width or x >= other_x + w
+            for other_x, other_y, w in placed[i + 1 :]
+        )
+
+
+def test_a_graph_is_edited_and_compiled_again():
+    module = graph_of(lambda x: (x * 2).sin() + 1, torch.ones(2))
+    graph = module.graph
+    sin = next(n for n in graph.nodes if n.target is torch.sin)
+    with graph.inserting_after(sin):
+        twice = graph.call_function(operator.mul, (sin, 10))
+    sin.replace_all_uses_with(twice)
+    twice.args = (sin, 10)
+    graph.lint()
+    module.recompile()
+    x = torch.randn(2)
+    assert module(x)[0].tolist() == ((x * 2).sin() * 10 + 1).tolist()
+    unused = graph.nodes[1]
+    with graph.inserting_before(unused):
+        graph.call_function(torch.relu, (graph.nodes[0],))
+    assert graph.eliminate_dead_code() and not graph.eliminate_dead_code()
+    with pytest.raises(RuntimeError, match="is used by"):
+        graph.erase_node(sin)
+
+
+def every_copy(module, path):
+    yield copy.deepcopy(module)
+    yield copy.copy(module)
+    yield pickle.loads(pickle.dumps(module))
+    module.save(path)
+    yield fx.GraphModule.load(path)
+
+
+def test_copies_and_files_run_the_same(tmp_path):
+    module = graph_of(example, *ARGS)
+    given = torch.randn(4, 5), torch.randn(2, 4)
+    want = [value.tolist() for value in module(*given)]
+    for other in every_copy(module, tmp_path / "graph.pt"):
+        assert other.code == module.code and str(other.graph) == str(module.graph)
+        assert [value.tolist() for value in other(*given)] == want
+        for mine, its in zip(module.graph.nodes, other.graph.nodes):
+            assert mine.meta.get("shape") == its.meta.get("shape")
+            assert mine.meta.get("place") == its.meta.get("place")
+    changed = copy.deepcopy(module)
+    next(n for n in changed.graph.nodes if n.target is operator.mul).target = operator.sub
+    changed.recompile()
+    assert "-" in changed.code and "-" not in module.code
+
+
+def test_a_long_graph_is_saved_without_recursion():
+    def f(x):
+        for _ in range(3000):
+            x = x + 1
+        return x
+
+    module = graph_of(f, torch.zeros(2))
+    again = pickle.loads(pickle.dumps(module))
+    assert len(again.graph.nodes) == 3002 and again(torch.zeros(2))[0].tolist() == [3000.0] * 2
+
+
+def test_a_graph_of_ones_own():
+    class Root(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Sequential(torch.nn.Linear(2, 2))
+            self.scale = torch.nn.Parameter(torch.tensor(3.0))
+
+    root, graph = Root(), fx.Graph()
+    x = graph.placeholder("x")
+    called = graph.create_node("call_module", "inner.0", (x,))
+    graph.output(graph.call_function(operator.mul, (called, graph.get_attr("scale"))))
+    module = fx.GraphModule(root, graph)
+    value = torch.randn(3, 2)
+    assert isinstance(module, torch.nn.Module)
+    assert module(value).tolist() == (root.inner(value) * 3).tolist()
+    assert [name for name, _ in module.named_parameters()] == [
+        "scale",
+        "inner.0.weight",
+        "inner.0.bias",
+    ]
+    again = pickle.loads(pickle.dumps(module))
+    assert again(value).tolist() == module(value).tolist()
+    assert fx.Interpreter(module).run(value).tolist() == module(value).tolist()

@@ -1,6 +1,8 @@
 // Decoding; see bytecode.h.
 #include "capture/bytecode.h"
 
+#include <cstring>
+
 #include <opcode.h>
 
 namespace prong::capture {
@@ -62,6 +64,9 @@ Bytecode* decode(PyCodeObject* code) {
   Py_DECREF(bytes);
   b->num_slots = code->co_nlocalsplus;
   b->stack_size = code->co_stacksize;
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) PyErr_Clear();
+  b->is_import = file && std::strncmp(file, "<frozen importlib", 17) == 0;
   return b;
 }
 

@@ -23,6 +23,7 @@ struct Bytecode {
       at_unit;        // the instruction that starts at a unit (at its EXTENDED_ARGs too); -1: none
   int num_slots = 0;  // locals, cells and free variables
   int stack_size = 0;
+  bool is_import = false;  // of the import system: what it does is no business of a graph
 };
 
 // Lives as long as the code object. Null with an error set.

@@ -258,7 +258,8 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
 // ── calls ──
 
 PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args,
-                            std::vector<Term> terms, PyObject* kwnames, Term* result) {
+                            std::vector<Term> terms, PyObject* kwnames, Term* result,
+                            PyObject* packed, PyObject* packed_by_name) {
   if (is_opaque(callable)) {
     const std::string what = "calls " + name_of_callable(callable);
     if (Tracker* t = tracker()) t->give_up(what);
@@ -301,7 +302,10 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   }
   set_pending_call(next);
   returned_term = {};
-  PyObject* value = PyObject_Vectorcall(callable, args, count, kwnames);
+  // A callable of C that takes a tuple gets the one that the program gave.
+  PyObject* value = packed && !PyVectorcall_Function(callable)
+                        ? PyObject_Call(callable, packed, packed_by_name)
+                        : PyObject_Vectorcall(callable, args, count, kwnames);
   set_pending_call({});
   if (!value) return nullptr;
   *result = next.function ? returned_term : call_term(callable, term, args, terms, kwnames, value);
@@ -500,7 +504,8 @@ Evaluator::Next Evaluator::call_unpacked(const Instruction& i) {
     t->give_up("keyword arguments from a dict that is not followed");
   Term made;
   for (PyObject* a : args) Py_INCREF(a);  // the dict may change in the call
-  PyObject* value = invoke(callable, term(at + 1), args.data(), std::move(terms), names, &made);
+  PyObject* value = invoke(callable, term(at + 1), args.data(), std::move(terms), names, &made,
+                           positional, keywords);
   for (PyObject* a : args) Py_DECREF(a);
   Py_XDECREF(names);
   if (!value) return Next::kError;

@@ -23,6 +23,10 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
   }
   const Bytecode* code = bytecode_of(prong_frame_code(frame));
   if (!code) return nullptr;
+  if (code->is_import) {
+    if (t) t->give_up("a module is imported");
+    return prong_interpret(thread, frame, throwflag);
+  }
   return Evaluator(thread, frame, *code).run();
 }
 

@@ -62,7 +62,8 @@ class Evaluator {
                  const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
   Term subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value);
   PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms,
-                   PyObject* kwnames, Term* result);
+                   PyObject* kwnames, Term* result, PyObject* packed = nullptr,
+                   PyObject* packed_by_name = nullptr);
 
   void push(PyObject* stolen, Term term) {
     terms_[static_cast<size_t>(sp_ - slots_)] = term;

@@ -1,8 +1,9 @@
 // The caching allocator and Storage. Called by Tensor::empty for every result of every op.
 //
 // Blocks belong to size classes (steps of 64 bytes up to 1 KiB, then four steps a doubling). Each
-// thread keeps a few free blocks of the small classes and needs no lock for them; large blocks, and
-// what a thread has too many of, go to the pool that all threads share.
+// thread keeps a few free blocks of the small classes and needs no lock for them; larger blocks,
+// and what a thread has too many of, go to the pool that all threads share. Blocks above 1 MiB have
+// no classes: what the pool has of them is cut and joined (large_blocks.h).
 #include "tensor/storage.h"
 
 #include <pthread.h>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/large_blocks.h"
 
 namespace prong {
 
@@ -33,7 +35,10 @@ constexpr size_t kFineLimit = 1024;  // up to here one class per 64 bytes
 constexpr int kFineClasses = kFineLimit / kAlignment;
 constexpr size_t kThreadLimit = 64 * 1024;  // larger blocks are not kept by threads
 constexpr int kThreadClasses = kFineClasses + 4 * 6;
-constexpr int kClasses = kFineClasses + 4 * 53;  // up to 2^63
+constexpr int kClasses = kFineClasses + 4 * 10;
+constexpr size_t kClassLimit = size_t{1} << 20;  // what is larger has no class
+constexpr int kLarge = -1;
+constexpr size_t kLargeGrain = 64 * 1024;
 constexpr size_t kThreadBytesPerClass = 256 * 1024;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kHugeLimit = size_t{4}
@@ -49,6 +54,7 @@ SizeClass size_class(size_t bytes) {
     const size_t index = (bytes + kAlignment - 1) / kAlignment - 1;
     return {static_cast<int>(index), (index + 1) * kAlignment};
   }
+  if (bytes > kClassLimit) return {kLarge, (bytes + kLargeGrain - 1) / kLargeGrain * kLargeGrain};
   const int exponent = std::bit_width(bytes - 1) - 1;    // bytes - 1 lies in [2^e, 2^(e+1))
   const size_t quarter = (bytes - 1) >> (exponent - 2);  // 4 to 7
   return {kFineClasses + (exponent - 10) * 4 + static_cast<int>(quarter - 4),
@@ -88,6 +94,7 @@ class SharedPool {
   }
 
   void* take(SizeClass c) {
+    if (c.index == kLarge) return take_large(c.bytes);
     {
       std::lock_guard lock(mutex_);
       if (lists_[c.index].head) {
@@ -99,6 +106,7 @@ class SharedPool {
   }
 
   void give(void* block, SizeClass c) noexcept {
+    if (kKeepFreedBlocks && c.index == kLarge) return give_large(block);
     if (!kKeepFreedBlocks || cached_.load(std::memory_order_relaxed) > cache_limit_) {
       std::free(block);
       return;
@@ -128,9 +136,13 @@ class SharedPool {
     for (FreeList& list : lists_)
       while (list.head) std::free(list.pop());
     cached_.store(0, std::memory_order_relaxed);
+    large_.trim(0);
+    count_large();
   }
 
-  int64_t cached() const { return cached_.load(std::memory_order_relaxed); }
+  int64_t cached() const {
+    return cached_.load(std::memory_order_relaxed) + large_cached_.load(std::memory_order_relaxed);
+  }
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 
@@ -143,6 +155,31 @@ class SharedPool {
   }
 
  private:
+  void* take_large(size_t bytes) {
+    if (!kKeepFreedBlocks) return fresh(bytes);
+    {
+      std::lock_guard lock(mutex_);
+      void* block = large_.take(bytes);
+      count_large();
+      if (block) return block;
+    }
+    void* segment = fresh(bytes);
+    std::lock_guard lock(mutex_);
+    large_.add(segment, bytes);
+    return segment;
+  }
+
+  void give_large(void* block) noexcept {
+    std::lock_guard lock(mutex_);
+    large_.give(block);
+    if (static_cast<int64_t>(large_.free_bytes()) > cache_limit_)
+      large_.trim(static_cast<size_t>(cache_limit_));
+    count_large();
+  }
+  void count_large() {
+    large_cached_.store(static_cast<int64_t>(large_.free_bytes()), std::memory_order_relaxed);
+  }
+
   void* fresh(size_t bytes) {
     const bool huge = bytes >= kHugeLimit;
     void* block = nullptr;
@@ -157,7 +194,9 @@ class SharedPool {
 
   std::mutex mutex_;
   FreeList lists_[kClasses];
-  std::atomic<int64_t> cached_{0};
+  LargeBlocks large_;
+  std::atomic<int64_t> cached_{0};        // of the classes
+  std::atomic<int64_t> large_cached_{0};  // of large_; written under the lock
   int64_t cache_limit_ = int64_t{1} << 30;
 };
 

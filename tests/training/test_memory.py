@@ -60,3 +60,21 @@ def test_gradients_are_freed_by_zero_grad():
     before = _core.memory_stats()["bytes_in_use"]
     optimizer.zero_grad()
     assert _core.memory_stats()["bytes_in_use"] <= before - 4 * 100 * 101
+
+
+def test_freed_memory_serves_other_sizes():
+    """What is kept for later and what is in use are together little more than a step ever needs."""
+    nn = prong.nn
+    model = nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1280), nn.ReLU())
+    optimizer = prong.optim.SGD(model.parameters(), lr=0.01)
+    x = prong.randn(1536, 784)
+    gc.collect()
+    _core.empty_memory_cache()
+    _core.reset_peak_memory()
+    for _ in range(4):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+    stats = _core.memory_stats()
+    assert stats["peak_bytes_in_use"] > 25 << 20
+    assert stats["bytes_in_use"] + stats["bytes_cached"] < 1.3 * stats["peak_bytes_in_use"]

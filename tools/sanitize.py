@@ -1,15 +1,18 @@
-"""Builds and runs the C++ tests under one sanitizer, in a build folder of its own.
+"""Builds and runs the C++ tests under one sanitizer, in a build folder of its own; then, with the
+Python module built so too, the tests of capture, whose code only runs inside Python.
 
 Called by `make asan`, `make ubsan` and `make tsan`.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PYTHON_TESTS = ("tests/capture", "tests/python/autograd")
 PRESETS = {"address": "asan", "undefined": "ubsan", "thread": "tsan"}
 
 
@@ -34,6 +37,41 @@ def without_address_randomisation() -> list[str]:
     """TSan of older compilers cannot map its shadow where the kernel randomises much."""
     works = subprocess.run(["setarch", "-R", "true"], capture_output=True)
     return ["setarch", "-R"] if works.returncode == 0 else []
+
+
+def package_of(build: Path) -> Path:
+    """The package as it lies in the sources, but with the module of `build`; what to import from."""
+    home = build / "package"
+    package = home / "prong"
+    shutil.rmtree(home, ignore_errors=True)
+    package.mkdir(parents=True)
+    for entry in (ROOT / "python" / "prong").iterdir():
+        if entry.suffix != ".so" and entry.name != "__pycache__":
+            (package / entry.name).symlink_to(entry)
+    (module,) = (build / "src" / "bindings").glob("_core*.so")
+    (package / module.name).symlink_to(module)
+    return home
+
+
+def run_python(sanitizer: str, build: Path, environment: dict[str, str]) -> int:
+    """The tests whose code only runs inside Python. The interpreter itself is not instrumented:
+    what it never frees is not ours, so leaks are looked for in the C++ tests only."""
+    runtime = {"address": "libasan.so", "thread": "libtsan.so", "undefined": "libubsan.so"}[sanitizer]
+    found = subprocess.run(
+        ["gcc", f"-print-file-name={runtime}"], capture_output=True, text=True, check=True
+    )
+    environment = {
+        **environment,
+        "LD_PRELOAD": found.stdout.strip(),
+        "PYTHONMALLOC": "malloc",  # so that each object is a block of its own
+        "PYTHONPATH": str(package_of(build)),
+    }
+    if sanitizer == "address":
+        environment["ASAN_OPTIONS"] += ":detect_leaks=0"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=900"]
+    if sanitizer == "thread":
+        command = [*without_address_randomisation(), *command]
+    return subprocess.run([*command, *PYTHON_TESTS], cwd=ROOT, env=environment).returncode
 
 
 def main() -> int:
@@ -64,7 +102,10 @@ def main() -> int:
         command += ["-R", options.only]
     if options.sanitizer == "thread":
         command = without_address_randomisation() + command
-    return subprocess.run(command, cwd=build, env=environment).returncode
+    done = subprocess.run(command, cwd=build, env=environment)
+    if done.returncode or options.only:
+        return done.returncode
+    return run_python(options.sanitizer, build, environment)
 
 
 if __name__ == "__main__":

@@ -211,11 +211,30 @@ Rounding rounding_of(const IValue& mode) {
   return Rounding::kFloor;
 }
 
+// fmod, which is exact: all ways to compute it give the same bits. Kernels divide once where the
+// quotient is short, as it nearly always is: no quotient of two floats below 2^27 lies so near to a
+// whole number that the division in double would round it there, and what is left after the product
+// needs no rounding.
+template <class T>
+PRONG_INLINE T exact_remainder(const T& x, const T& y) {
+  if constexpr (std::is_same_v<T, float>) {
+    const double q = __builtin_trunc(static_cast<double>(x) / static_cast<double>(y));
+    if (__builtin_fabs(q) < 0x1p27) [[likely]]
+      return __builtin_copysignf(static_cast<float>(__builtin_fma(-q, y, x)), x);
+    return static_cast<float>(prong_f64_fmod(x, y));
+  } else if constexpr (std::is_same_v<T, double>) {
+    return prong_f64_fmod(x, y);
+  } else {
+    const DType wide = DType::kFloat64;
+    return call_external(k_fmod, prong_f64_fmod, x.to(wide), y.to(wide)).to(x.dtype());
+  }
+}
+
 // The quotient rounded down, as Python rounds it: from the exact remainder, so that it agrees with
 // remainder().
 template <class T>
 PRONG_INLINE T floor_div(const T& x, const T& y) {
-  const T r = fmod(x, y);
+  const T r = exact_remainder(x, y);
   T q = (x - r) / y;
   q = select((r != 0) & ((y < 0) != (r < 0)), q - 1, q);
   const T down = floor(q);
@@ -232,7 +251,7 @@ PRONG_INLINE T floor_div_int(const T& x, const T& y) {
 // Sign of the divisor.
 template <class T>
 PRONG_INLINE T remainder_float(const T& x, const T& y) {
-  const T r = fmod(x, y);
+  const T r = exact_remainder(x, y);
   return select((r != 0) & ((y < 0) != (r < 0)), r + y, r);
 }
 template <class T>
@@ -348,7 +367,7 @@ void register_products(Registry& r) {
       .reference("np.remainder(input, other)");
   add_op(r, "fmod(input: Tensor, other: Tensor) -> Tensor")
       .doc("The remainder with the sign of input: C's fmod.")
-      .pointwise<Floats>([](auto x, auto y) { return fmod(x, y); },
+      .pointwise<Floats>([](auto x, auto y) { return exact_remainder(x, y); },
                          {.refuses_bool = true, .divisor = 1, .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return rem_trunc(x, y); })
       .grad("input", "", [](Gradient& g) { return g.out(); })
@@ -746,10 +765,26 @@ void check_condition(const IValue& condition) {
               scalar_type_name(dtype));
 }
 
+// condition ? x : y of a condition that lies in memory, by masks: a compiler makes a branch of it,
+// which arbitrary data mispredict every other time.
+template <class T>
+PRONG_INLINE T pick(bool condition, T x, T y) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return (condition & x) | (!condition & y);
+  } else {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    const Bits mask = Bits(0) - static_cast<Bits>(condition);
+    return std::bit_cast<T>((std::bit_cast<Bits>(x) & mask) | (std::bit_cast<Bits>(y) & ~mask));
+  }
+}
+Scalar pick(const Scalar& condition, const Scalar& x, const Scalar& y) {
+  return select(condition, x, y);
+}
+
 void register_choices(Registry& r) {
   add_op(r, "where(condition: Tensor, input: Tensor, other: Tensor) -> Tensor")
       .doc("input where condition is true, other elsewhere.")
-      .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); },
+      .conditional<AllTypes>([](auto c, auto x, auto y) { return pick(c, x, y); },
                              {.check = [](const OpDef&, std::span<const IValue> args,
                                           DType) { check_condition(args[0]); }})
       .complex<true>([](auto c, auto x, auto y) { return c ? x : y; })
@@ -762,7 +797,7 @@ void register_choices(Registry& r) {
       .reference("np.where(condition, input, other)");
   add_op(r, "where.method(input: Tensor, condition: Tensor, other: Tensor) -> Tensor")
       .doc("input where condition is true, other elsewhere.")
-      .conditional<AllTypes>([](auto c, auto x, auto y) { return select(c, x, y); },
+      .conditional<AllTypes>([](auto c, auto x, auto y) { return pick(c, x, y); },
                              {.promotes = 5,
                               .check = [](const OpDef&, std::span<const IValue> args,
                                           DType) { check_condition(args[1]); }})
@@ -778,7 +813,7 @@ void register_choices(Registry& r) {
   add_op(r, "masked_fill(input: Tensor, mask: Tensor, value: Tensor) -> Tensor")
       .doc("value where mask is true, input elsewhere.")
       .conditional<AllTypes>(
-          [](auto c, auto v, auto x) { return select(c, v, x); },
+          [](auto c, auto v, auto x) { return pick(c, v, x); },
           {.promotes = 1,
            .check =
                [](const OpDef&, std::span<const IValue> args, DType) {

@@ -7,7 +7,7 @@ import sys
 from prong._compile_errors import BackendCompilerFailed
 
 ENTRY_POINT_GROUP = "prong_backends"
-_registered = {}
+_registered: dict = {}
 # Back ends in C++, by the names that programs may write.
 _NATIVE = {
     "llvm": "llvm",
@@ -121,7 +121,7 @@ def set_default_backend(backend):
     _default = backend
 
 
-_identities = {}
+_identities: dict = {}
 
 
 def _identity_of(name):

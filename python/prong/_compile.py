@@ -15,7 +15,7 @@ SUPPORTED_PYTHON = ((3, 11),)
 MODES = frozenset(
     {None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "check"}
 )
-_compiled = []  # weak references to what reset() clears
+_compiled: list = []  # weak references to what reset() clears
 _core.capture_set_up(os.path.dirname(os.path.abspath(__file__)) + os.sep, Unsupported)
 
 

@@ -112,7 +112,7 @@ def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint=True
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """The coordinates of a grid, one tensor a dim; "xy" has the first two dims the other way."""
-    return list(prong.meshgrid(*arrays, indexing=indexing))
+    return list(prong.meshgrid(list(arrays), indexing=indexing))
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:

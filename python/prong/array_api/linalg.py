@@ -75,7 +75,8 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     """Products summed over some dims of each: over the last and first so many, or those given."""
-    return prong.tensordot(*promoted(x1, x2), dims=axes)
+    one, other = promoted(x1, x2)
+    return prong.tensordot(one, other, axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:

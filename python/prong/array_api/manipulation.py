@@ -72,7 +72,7 @@ def repeat(x: Tensor, repeats, /, *, axis: int | None = None) -> Tensor:
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> Tensor:
     """x in another shape; copy=False wants a view, or an error."""
     if copy:
-        return x.clone(memory_format=prong.contiguous_format).reshape(shape)
+        return x.clone().reshape(shape)
     return x.reshape(shape) if copy is None else _viewed(x, shape)
 
 

@@ -55,7 +55,8 @@ def set_(self: Tensor, source=None, storage_offset: int = 0, size=None, stride=N
 
 
 def _dense(sizes) -> list[int]:
-    strides, step = [], 1
+    strides: list[int] = []
+    step = 1
     for size in reversed(list(sizes)):
         strides.insert(0, step)
         step *= max(size, 1)

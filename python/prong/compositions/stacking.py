@@ -38,12 +38,12 @@ def _listed(tensors) -> list[Tensor]:
 @composition(takes_out=False)
 def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
     """The tensors as views of their common shape; those that have it already, as they are."""
-    tensors = _listed(tensors)
+    given = _listed(tensors)
     try:
-        sizes = broadcast_shapes(*(t.shape for t in tensors))
+        sizes = broadcast_shapes(*(t.shape for t in given))
     except RuntimeError:
-        raise RuntimeError(_first_mismatch([t.shape for t in tensors])) from None
-    return tuple(t if t.shape == sizes else t.expand(sizes) for t in tensors)
+        raise RuntimeError(_first_mismatch([t.shape for t in given])) from None
+    return tuple(t if t.shape == sizes else t.expand(sizes) for t in given)
 
 
 def _first_mismatch(shapes):
@@ -147,13 +147,13 @@ def block_diag(*tensors) -> Tensor:
 @composition(takes_out=False)
 def cartesian_prod(*tensors) -> Tensor:
     """Every choice of one element from each vector, as rows."""
-    tensors = _listed(tensors)
-    for t in tensors:
-        if t.dim() != 1:
-            raise RuntimeError("Expect a 1D vector, but got shape " + str(list(t.shape)))
-    if len(tensors) == 1:
-        return tensors[0]
-    grids = prong.meshgrid(*tensors, indexing="ij")
+    lines = _listed(tensors)
+    for line in lines:
+        if line.dim() != 1:
+            raise RuntimeError("Expect a 1D vector, but got shape " + str(list(line.shape)))
+    if len(lines) == 1:
+        return lines[0]
+    grids = prong.meshgrid(lines, indexing="ij")
     return prong.stack([g.flatten() for g in grids], 1)
 
 

@@ -2,6 +2,7 @@
 
 import collections
 import math
+from typing import Any
 
 import prong
 from prong import Tensor, _core
@@ -29,6 +30,8 @@ def cov(
     if not (x.is_floating_point() or x.is_complex()):
         x = x.to(prong.get_default_dtype())
     weights = None
+    total: Any  # of the weights: a number or a tensor
+    divisor: Any
     for given in (fweights, aweights):
         if given is not None:
             weights = given if weights is None else weights * given
@@ -237,7 +240,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return input * prong.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
 
 
-_Histogram = collections.namedtuple("histogram", ["hist", "bin_edges"])
+_Histogram = collections.namedtuple("histogram", ["hist", "bin_edges"])  # type: ignore[name-match]
 
 
 @composition(method=True)

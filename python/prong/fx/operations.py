@@ -44,7 +44,7 @@ class _Op:
         return (op_named, (self.name,))
 
 
-_ops = {}
+_ops: dict = {}
 
 
 def op_named(name):

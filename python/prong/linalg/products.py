@@ -57,7 +57,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         if n % 2:
             result = A if result is None else result @ A
         n //= 2
-        if n == 0:
+        if n == 0 and result is not None:
             return result.clone() if result is A else result
         A = A @ A
 

@@ -240,7 +240,10 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value; scale defaults to 1 / sqrt(E)."""
     dtype = query.dtype
-    if dtype in (prong.float16, prong.bfloat16):  # scores are large, and need more bits than results
+    if dtype in (
+        prong.float16,
+        prong.bfloat16,
+    ):  # scores are large, and need more bits than results
         query, key, value = query.float(), key.float(), value.float()
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)

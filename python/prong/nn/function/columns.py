@@ -3,7 +3,7 @@
 import prong
 from prong import Tensor
 
-from .ops import pad
+from . import ops
 
 
 def _pair(value) -> tuple[int, int]:
@@ -36,7 +36,7 @@ def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tenso
             f"array of sliding blocks as {tuple(count)}, but its components must be at least one."
         )
     if any(padding):
-        input = pad(input, (padding[1], padding[1], padding[0], padding[0]))
+        input = ops.pad(input, (padding[1], padding[1], padding[0], padding[0]))
     patches = input.unfold(2, dilation[0] * (kernel[0] - 1) + 1, stride[0])
     patches = patches.unfold(3, dilation[1] * (kernel[1] - 1) + 1, stride[1])
     patches = patches[..., :: dilation[0], :: dilation[1]].permute(0, 1, 4, 5, 2, 3)

@@ -144,13 +144,15 @@ def _weighted_bytes(image, sizes, factors, mode, align_corners, antialias) -> Te
             weights, bits = _fixed_point(matrix)
             total = _through(image.to(prong.float64), d + 2, weights).to(prong.int32)
         else:
-            taps = _cubic if mode == "bicubic" else _linear
-            taps = _merged(taps(inside, outside, factor, align_corners, prong.float64))
+            read = _cubic if mode == "bicubic" else _linear
+            taps = _merged(read(inside, outside, factor, align_corners, prong.float64))
             weights, bits = _fixed_point(prong.stack([weight for _, weight in taps]))
-            total = 0
-            for (places, _), weight in zip(taps, weights.to(prong.int32), strict=True):
-                part = image.index_select(d + 2, places).to(prong.int32)
-                total = total + part * _along(weight, d + 2, image.dim())
+            parts = [
+                image.index_select(d + 2, places).to(prong.int32)
+                * _along(weight, d + 2, image.dim())
+                for (places, _), weight in zip(taps, weights.to(prong.int32), strict=True)
+            ]
+            total = sum(parts[1:], parts[0])
         image = ((total + (1 << (bits - 1))) >> bits).clamp(0, 255).to(prong.uint8)
     return image
 

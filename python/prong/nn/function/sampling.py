@@ -95,12 +95,13 @@ class _Reader:
 
     def read(self, places: list[Tensor], weight: Tensor | None = None) -> Tensor:
         """The values at places (whole numbers, as floats), times weight; 0 outside."""
-        index, is_inside = None, None
+        fits, wholes = [], []
         for x, size in zip(places, self._sizes, strict=True):
-            fits = (x >= 0) & (x <= size - 1)
-            is_inside = fits if is_inside is None else is_inside & fits
-            whole = prong.where(fits, x, 0.0).detach().to(prong.int64)
-            index = whole if index is None else index * size + whole
+            fits.append((x >= 0) & (x <= size - 1))
+            wholes.append(prong.where(fits[-1], x, 0.0).detach().to(prong.int64))
+        is_inside, index = fits[0], wholes[0]
+        for size, fit, whole in zip(self._sizes[1:], fits[1:], wholes[1:], strict=True):
+            is_inside, index = is_inside & fit, index * size + whole
         batch, channels = self._flat.shape[:2]
         values = self._flat.gather(2, index.reshape(batch, 1, -1).expand(-1, channels, -1))
         values = values.reshape(batch, channels, *index.shape[1:])
@@ -121,28 +122,27 @@ def _mirrored(x: Tensor, low: float, span: float) -> Tensor:
 
 def _linear(inside: _Reader, places: list[Tensor]) -> Tensor:
     floors = [x.detach().floor() for x in places]
-    result = None
+    values = []
     for corner in itertools.product((0, 1), repeat=len(places)):
         weight = None
         for x, floor, bit in zip(places, floors, corner, strict=True):
             part = x - floor if bit else floor + 1 - x
             weight = part if weight is None else weight * part
-        value = inside.read([f + bit for f, bit in zip(floors, corner, strict=True)], weight)
-        result = value if result is None else result + value
-    return result
+        at = [f + bit for f, bit in zip(floors, corner, strict=True)]
+        values.append(inside.read(at, weight))
+    return sum(values[1:], values[0])
 
 
 def _bicubic(inside: _Reader, places: list[Tensor]) -> Tensor:
     floors = [x.detach().floor() for x in places]
     rows, columns = (cubic_weights(x - f) for x, f in zip(places, floors, strict=True))
     sizes = inside._sizes
-    result = None
+    values = []
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
             at = [
                 inside.moved(f + shift, n).round()
                 for f, shift, n in zip(floors, (i - 1, j - 1), sizes, strict=True)
             ]
-            value = inside.read(at, row * column)
-            result = value if result is None else result + value
-    return result
+            values.append(inside.read(at, row * column))
+    return sum(values[1:], values[0])

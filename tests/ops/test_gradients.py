@@ -21,6 +21,7 @@ NO_GRADIENT = {
     ("linalg_qr", "t(4, 3), 'r'"): "depends on Q, which is not computed",
     ("linalg_svd", "t(4, 3)"): "no gradient yet of the svd with full_matrices=True",
     ("linalg_svd", "t(0, 3)"): "no gradient yet of the svd with full_matrices=True",
+    ("svd", "t(3, 4), False"): "no gradient yet of the svd with full_matrices=True",
     ("embedding_backward", "t(3, 4), torch.tensor([1, 0, 1]), 2, 0, True"): (
         "double backward is not supported with scale_grad_by_freq"
     ),
@@ -236,6 +237,7 @@ OTHER_IN_PYTORCH = {
     "ldexp": "with an integer exponent its factor 2^other is truncated to an integer",
     "scatter.reduce": "has no gradient",
     "scatter.value_reduce": "has no gradient",
+    "svd": "the signs of its vectors, which the gradient depends on, may be others",
     "view.dtype": "its view as another dtype has no gradient, not even as its own dtype",
 }
 

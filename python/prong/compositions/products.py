@@ -107,7 +107,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta=1, alpha=1) -> Tensor
 @composition(method=True, inplace=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
     """beta input + alpha (vec1 outer vec2)."""
-    return _alpha_beta(input, prong.outer(vec1, vec2), beta, alpha)
+    result = _alpha_beta(input, prong.outer(vec1, vec2), beta, alpha)
+    is_bool = input.dtype is vec1.dtype is vec2.dtype is prong.bool
+    return result.to(prong.bool) if is_bool else result
 
 
 @composition(method=True)

@@ -169,7 +169,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = list(choose(range(input.shape[0]), r))
     if not places:
-        return prong.empty(0, r, dtype=input.dtype)
+        return input.new_empty(0, r) + input[:0].unsqueeze(-1)
     return input[prong.tensor(places)]
 
 
@@ -185,6 +185,7 @@ def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is prong.bool:
         raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     shape = [shape] if isinstance(shape, int) else list(shape)
+    indices = indices.to(prong.int64)
     places = []
     for size in reversed(shape):
         places.append(indices % size)

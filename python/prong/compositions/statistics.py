@@ -41,7 +41,8 @@ def cov(
         divisor = max(0, total - correction)
         centered = scaled = x - mean
     else:
-        weights = weights.to(x.real.dtype if x.is_complex() else x.dtype)
+        if not weights.is_floating_point():
+            weights = weights.to(x.real.dtype if x.is_complex() else x.dtype)
         total = weights.sum()
         mean = (x * weights).sum(1, True) / total
         if aweights is None:
@@ -160,8 +161,6 @@ def _spacing(y: Tensor, x: Tensor | None, dx: float | None, dim: int):
 
 def _areas(y: Tensor, x, dx, dim: int) -> Tensor:
     n = y.shape[dim]
-    if not (y.is_floating_point() or y.is_complex()):
-        y = y.to(prong.get_default_dtype())
     width = _spacing(y, x, dx, dim)
     return (y.narrow(dim, 0, n - 1) + y.narrow(dim, 1, n - 1)) * width / 2
 

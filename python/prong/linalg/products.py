@@ -49,7 +49,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
             f"{A.shape[-2]} by {A.shape[-1]} matrices"
         )
     if n == 0:
-        return prong.eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()
+        eye = prong.eye(A.shape[-1], dtype=A.dtype).expand(A.shape)
+        return prong.where(prong.ones(A.shape, dtype=prong.bool), eye, A)  # of A, with gradient 0
     if n < 0:
         A, n = prong.inverse(A), -n
     result = None
@@ -142,6 +143,8 @@ def matrix_exp(A: Tensor) -> Tensor:
         )
     if A.numel() == 0:
         return A.clone()
+    if A.dtype in (prong.float16, prong.bfloat16):
+        return matrix_exp(A.float()).to(A.dtype)
     with prong.no_grad():
         largest = A.abs().sum(-2).max().item()
     squarings = 0

@@ -230,7 +230,8 @@ void register_svd(Registry& r) {
       })
       .grad("A", "result.0, result.1, result.2",
             [](Gradient& g) {
-              return matrices::svd_gradient(g, g["result.0"], g["result.1"], g["result.2"]);
+              return matrices::svd_gradient(g, g["result.0"], g["result.1"], g["result.2"],
+                                            g.has_out(2) ? g.out(2) : g.none());
             })
       .samples({{"t(4, 3)"}, {"t(2, 3, 4), False"}, {"t(0, 3)"}});
   add_op(r, "linalg_svdvals(A: Tensor, *, driver: str? = None) -> Tensor")
@@ -270,7 +271,14 @@ void register_svd(Registry& r) {
         fill(v, int64_t{0});
         return std::tuple(u, out.s, v);
       })
-      .no_grad("use torch.linalg.svd, which has a gradient")
+      .grad("input", "result.0, result.1, result.2",
+            [](Gradient& g) {
+              PRONG_CHECK(g.flag("compute_uv"), kRuntime,
+                          "svd_backward: cannot use compute_uv=False when the input requires grad");
+              return matrices::svd_gradient(
+                  g, g["result.0"], g["result.1"], matrices::adjoint(g["result.2"]),
+                  g.has_out(2) ? matrices::adjoint(g.out(2)) : g.none());
+            })
       .samples({{"t(4, 3)"}, {"t(3, 4), False"}});
 }
 

@@ -85,7 +85,9 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim) {
   return x;
 }
 
-Tensor in_double(const Tensor& x) { return call_tensor("to", x, DType::kFloat64); }
+DType widest(DType a, DType b) {
+  return is_complex(a) || is_complex(b) ? DType::kComplex128 : DType::kFloat64;
+}
 
 }  // namespace
 
@@ -159,12 +161,13 @@ void register_pointwise_composite(Registry& r) {
       .samples({{"t(3, 4), t(4, dtype=int64)"}})
       .reference("np.ldexp(input, other)");
   add_op(r, "float_power(input: Tensor, exponent: Tensor) -> Tensor")
-      .doc("pow in float64.")
+      .doc("pow in float64, or complex128.")
       .shape([](const TensorMeta& x, const TensorMeta& y) {
-        return TensorMeta{broadcast_shapes(x.sizes, y.sizes), DType::kFloat64};
+        return TensorMeta{broadcast_shapes(x.sizes, y.sizes), widest(x.dtype, y.dtype)};
       })
       .kernel([](const Tensor& x, const Tensor& y) {
-        return call_tensor("pow", in_double(x), in_double(y));
+        const DType wide = widest(x.dtype(), y.dtype());
+        return call_tensor("pow", call_tensor("to", x, wide), call_tensor("to", y, wide));
       })
       .samples({{"pos(3, 4), t(4)"}, {"t(3, dtype=int64), 2"}})
       .reference("np.float_power(input, exponent)");

@@ -91,7 +91,7 @@ Expr eigh_gradient(Gradient& g, const Expr& values, const Expr& vectors) {
   return mm(vectors, mm(inner, vh));
 }
 
-Expr svd_gradient(Gradient& g, const Expr& u, const Expr& s, const Expr& vh) {
+Expr svd_gradient(Gradient& g, const Expr& u, const Expr& s, const Expr& vh, const Expr& to_vh) {
   const int64_t m = rows(u), n = columns(vh), k = columns(s);
   PRONG_CHECK(columns(u) == k && rows(vh) == k, kNotImplemented,
               "prong has no gradient yet of the svd with full_matrices=True of matrices that are "
@@ -109,8 +109,8 @@ Expr svd_gradient(Gradient& g, const Expr& u, const Expr& s, const Expr& vh) {
     left = mm(adjoint(u), g.out(0));
     inner = inner + skew(left) / gaps * row;
   }
-  if (g.has_out(2)) {
-    right = mm(vh, adjoint(g.out(2)));
+  if (to_vh.defined()) {
+    right = mm(vh, adjoint(to_vh));
     inner = inner + skew(right) / gaps * col;
   }
   if (is_complex_valued(u) && left.defined())
@@ -121,7 +121,7 @@ Expr svd_gradient(Gradient& g, const Expr& u, const Expr& s, const Expr& vh) {
     result = result + mm(rest / row, vh);
   }
   if (right.defined() && n > k) {
-    const Expr rest = g.out(2) - mm(adjoint(right), vh);
+    const Expr rest = to_vh - mm(adjoint(right), vh);
     result = result + mm(u / row, rest);
   }
   return result;

@@ -18,7 +18,8 @@ Expr determinant_gradient(const Expr& gradient,
 Expr cholesky_gradient(const Expr& gradient, const Expr& factor, bool upper);
 Expr qr_gradient(Gradient& g, const Expr& q, const Expr& r);
 Expr eigh_gradient(Gradient& g, const Expr& values, const Expr& vectors);
-Expr svd_gradient(Gradient& g, const Expr& u, const Expr& s, const Expr& vh);
+// to_vh: the gradient to vh, or undefined.
+Expr svd_gradient(Gradient& g, const Expr& u, const Expr& s, const Expr& vh, const Expr& to_vh);
 Expr pinv_gradient(const Expr& gradient, const Expr& a, const Expr& pinv);
 // Of X in A X = B (X A = B): what flows to A, from what flows to B.
 Expr solve_gradient(const Expr& to_right_side, const Expr& x, bool left, bool is_vector);

@@ -39,7 +39,10 @@ TOLERANCE = {
 }
 RANDOM = {
     "normal", "randn", "randn_like", "randint", "uniform", "multinomial", "empty", "empty_like",
-    "nn.functional.dropout", "bernoulli", "new_empty",
+    "nn.functional.dropout", "bernoulli", "new_empty", "rand_like", "randint_like",
+    "new_empty_strided", "empty_strided", "empty_permuted", "nn.functional.dropout2d",
+    "nn.functional.dropout3d", "nn.functional.alpha_dropout", "nn.functional.rrelu",
+    "nn.functional.feature_alpha_dropout", "nn.functional.multi_head_attention_forward",
 }  # fmt: skip
 NAMES = Path(__file__).with_name("names.txt")
 
@@ -53,6 +56,12 @@ def listed_ops() -> list:
 # Where a sample's arguments do not stand as the function's.
 _AS_SAMPLES_SAY = {
     "T": lambda x: x.T,
+    "H": lambda x: x.H,
+    "mT": lambda x: x.mT,
+    "mH": lambda x: x.mH,
+    "zero_": lambda x: x.clone().zero_(),
+    "resize_": lambda x, size: x.clone().resize_(size),
+    "resize_as_": lambda x, other: x.clone().resize_as_(other),
     "where": lambda x, condition, other, **options: prong.where(condition, x, other, **options),
     "linalg.pinv.singular": lambda a, b, **options: prong.linalg.pinv(a @ b.mT, **options),
     "einsum": lambda operands, equation: prong.einsum(equation, operands),
@@ -74,9 +83,11 @@ def find(name: str):
     """The function or method of Prong with that name; None where there is none."""
     for start in (prong, prong.Tensor):
         try:
-            return functools.reduce(getattr, name.split("."), start)
+            found = functools.reduce(getattr, name.split("."), start)
         except AttributeError:
             continue
+        if callable(found):  # not the dtype of that name
+            return found
     return None
 
 

@@ -191,7 +191,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    rows = input if input.dim() == 2 else input.unsqueeze(0)
+    rows = input if input.dim() == 2 else input.reshape(1, -1)
     classes = target.reshape(-1, 1)
     loss = (margin - rows.gather(1, classes) + rows).clamp_min(0)
     if p == 2:

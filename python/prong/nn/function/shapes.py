@@ -88,4 +88,5 @@ def local_response_norm(
     total = padded.narrow(1, 0, channels)
     for shift in range(1, size):
         total = total + padded.narrow(1, shift, channels)
-    return input / (total / size * alpha + k).pow(beta)
+    mean = total / size if input.is_floating_point() else total // size  # as avg_pool has it
+    return input / (mean * alpha + k).pow(beta)

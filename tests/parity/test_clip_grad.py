@@ -27,12 +27,18 @@ def grads(made):
     return [np.array(p.grad.double().tolist()) for p in made if p.grad is not None]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("norm", [2.0, 1.0, 3.0, 0.5, math.inf, 0.0])
+# Not 0.5 in bfloat16: PyTorch rounds the norms of single tensors, which the root makes large.
+NORMS = [
+    (norm, dtype)
+    for norm in (2.0, 1.0, 3.0, 0.5, math.inf, 0.0)
+    for dtype in ("float32", "float64", "bfloat16")
+    if (norm, dtype) != (0.5, "bfloat16")
+]
+
+
+@pytest.mark.parametrize(("norm", "dtype"), NORMS)
 @pytest.mark.parametrize("most", [0.5, 1e9])
 def test_norm(norm, most, dtype):
-    if norm == 0.5 and dtype == "bfloat16":
-        pytest.skip("PyTorch rounds the norms of single tensors, which the root makes large")
     results = []
     for t in (prong, torch):
         made = [p for p in params(t, dtype) if p.numel() or norm != math.inf]

@@ -103,12 +103,7 @@ def as_arrays(value):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_numbers(name):
     program = PROGRAMS[name]
-    try:
-        got = as_arrays(program(prong, lambda a: prong.tensor(a)))
-    except RuntimeError as error:
-        if "derivative for prong::" in str(error):
-            pytest.skip(str(error))
-        raise
+    got = as_arrays(program(prong, lambda a: prong.tensor(a)))
     want = as_arrays(program(torch, lambda a: torch.tensor(a)))
     assert [g.shape for g in got] == [w.shape for w in want]
     for g, w in zip(got, want, strict=True):

@@ -162,20 +162,21 @@ REASONS: dict = {}
 MOST = 24
 SLOW = [pytest.mark.slow, pytest.mark.timeout(900)]
 RUNS = [
-    pytest.param(torch.float32, MOST, id="some of float32"),
-    pytest.param(torch.float32, None, id="float32", marks=SLOW),
-    pytest.param(torch.float64, None, id="float64", marks=SLOW),
+    pytest.param(name, dtype, most, id=f"{label}-{name}", marks=marks)
+    for name, info in INFOS.items()
+    if info.module_cls.__name__ not in ABSENT
+    for dtype, most, label, marks in (
+        (torch.float32, MOST, "some of float32", ()),
+        (torch.float32, None, "float32", SLOW),
+        (torch.float64, None, "float64", SLOW),
+    )
+    if dtype in info.dtypes
 ]
 
 
-@pytest.mark.parametrize(("dtype", "most"), RUNS)
-@pytest.mark.parametrize("name", INFOS)
+@pytest.mark.parametrize(("name", "dtype", "most"), RUNS)
 def test_samples(name, dtype, most):
     info = INFOS[name]
-    if info.module_cls.__name__ in ABSENT:
-        pytest.skip(ABSENT[info.module_cls.__name__])
-    if dtype not in info.dtypes:
-        pytest.skip("PyTorch has no samples of that dtype")
     failed = []
     for training in (True, False):
         chosen = samples(info, dtype, training)

@@ -109,13 +109,17 @@ def same_state(ours, theirs, tolerance=1e-5):
         assert ours == theirs
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("name", "options"), ALL)
+# Not fused ones in float16: PyTorch's does not round in between, ours rounds as its others do.
+STEPS = [
+    pytest.param(*case.values, dtype, id=f"{case.id}-{dtype}")
+    for case in ALL
+    for dtype in DTYPES
+    if not (case.values[1].get("fused") and dtype == "float16")
+]
+
+
+@pytest.mark.parametrize(("name", "options", "dtype"), STEPS)
 def test_steps(name, options, dtype):
-    if options.get("fused") and dtype == "float16":
-        pytest.skip(
-            "PyTorch's fused kernel does not round in between, ours rounds as its others do"
-        )
     both = Both(dtype)
     mine = getattr(prong.optim, name)(both.params[prong], **options)
     theirs = getattr(torch.optim, name)(both.params[torch], **options)

@@ -70,20 +70,12 @@ class Emitter {
     return name;
   }
 
-  // The value of memory at `address`: lanes of it, or one for all lanes.
-  std::string load(DType d, std::string_view address, Access access) {
+  // The value of memory at `address`, for all lanes.
+  std::string load(DType d, std::string_view address) {
     const std::string_view memory = memory_type(d);
-    if (access == Access::kDense || lanes_ == 1) {
-      const std::string raw = let("load ", type(memory), ", ptr ", address, ", align ", size_of(d));
-      return d == DType::kBool ? let("icmp ne ", type(memory), " ", raw, ", ", splat("i8", "0"))
-                               : raw;
-    }
-    std::string one = let("load ", memory, ", ptr ", address, ", align ", size_of(d));
-    if (d == DType::kBool) one = let("icmp ne i8 ", one, ", 0");
-    const std::string first =
-        let("insertelement ", type(d), " poison, ", element_type(d), " ", one, ", i64 0");
-    return let("shufflevector ", type(d), " ", first, ", ", type(d), " poison, <", lanes_,
-               " x i32> zeroinitializer");
+    const std::string raw = let("load ", type(memory), ", ptr ", address, ", align ", size_of(d));
+    return d == DType::kBool ? let("icmp ne ", type(memory), " ", raw, ", ", splat("i8", "0"))
+                             : raw;
   }
   void store(DType d, const std::string& value, std::string_view address) {
     const std::string raw =
@@ -92,7 +84,18 @@ class Emitter {
                 size_of(d), "\n");
   }
 
+  // A scalar in all lanes.
+  std::string broadcast(DType d, const std::string& one) {
+    if (lanes_ == 1) return one;
+    const std::string first =
+        let("insertelement ", type(d), " poison, ", element_type(d), " ", one, ", i64 0");
+    return let("shufflevector ", type(d), " ", first, ", ", type(d), " poison, <", lanes_,
+               " x i32> zeroinitializer");
+  }
+
   std::string emit(const ScalarNode& n, std::span<const std::string> inputs);
+  bool has(const ScalarNode& n) const { return values_.count(&n) != 0; }
+  std::string value_of(const ScalarNode& n) const { return values_.at(&n); }
   std::string value_of(const Scalar& s) const { return values_.at(s.node()); }
   void bind(const ScalarNode& n, std::string value) { values_[&n] = std::move(value); }
 
@@ -326,8 +329,26 @@ std::string Emitter::emit(const ScalarNode& n, std::span<const std::string> inpu
   PRONG_ASSERT(false, "codegen: unknown scalar operation");
 }
 
+// What is the same for all elements is computed once, before the loops, and as scalars: some of
+// LLVM's analyses follow a vector of equal lanes through every way that leads to it, which takes
+// for ever where ways part and meet again.
+Emitter emit_uniform(std::string& out, const PointwiseSource& source,
+                     std::span<const ScalarNode* const> nodes) {
+  Emitter e(out, 1, "same.");
+  std::vector<std::string> inputs(source.inputs.size());
+  for (size_t i = 0; i < source.inputs.size(); ++i)
+    if (source.access[i] == Access::kSingle) inputs[i] = e.load(source.inputs[i], cat("%in", i));
+  for (const ScalarNode* n : nodes) {
+    bool is_uniform = n->kind != ScalarKind::kInput ||
+                      source.access[static_cast<size_t>(n->index)] == Access::kSingle;
+    for (int i = 0; i < n->num_operands; ++i) is_uniform &= e.has(*n->operands[i]);
+    if (is_uniform) e.bind(*n, e.emit(*n, inputs));
+  }
+  return e;
+}
+
 // One loop of `lanes` elements a turn, from %start to %stop.
-void emit_loop(std::string& out, const PointwiseSource& source,
+void emit_loop(std::string& out, const PointwiseSource& source, const Emitter& uniform,
                std::span<const ScalarNode* const> nodes, int lanes, std::string_view name,
                std::string_view from, std::string_view start, std::string_view stop,
                std::string_view after) {
@@ -338,12 +359,22 @@ void emit_loop(std::string& out, const PointwiseSource& source,
   std::vector<std::string> inputs;
   for (size_t i = 0; i < source.inputs.size(); ++i) {
     const DType d = source.inputs[i];
-    std::string address = cat("%in", i);
-    if (source.access[i] == Access::kDense)
-      address = e.let("getelementptr ", memory_type(d), ", ptr ", address, ", i64 %", name, ".i");
-    inputs.push_back(e.load(d, address, source.access[i]));
+    inputs.emplace_back();
+    if (source.access[i] == Access::kSingle) continue;
+    inputs.back() =
+        e.load(d, e.let("getelementptr ", memory_type(d), ", ptr %in", i, ", i64 %", name, ".i"));
   }
-  for (const ScalarNode* n : nodes) e.bind(*n, e.emit(*n, inputs));
+  const auto use = [&](const ScalarNode& n) {
+    if (!e.has(n) && uniform.has(n))
+      e.bind(n, n.kind == ScalarKind::kConst ? e.emit(n, inputs)
+                                             : e.broadcast(n.dtype, uniform.value_of(n)));
+  };
+  for (const ScalarNode* n : nodes) {
+    if (uniform.has(*n)) continue;
+    for (int i = 0; i < n->num_operands; ++i) use(*n->operands[i]);
+    e.bind(*n, e.emit(*n, inputs));
+  }
+  for (const Scalar& result : source.results) use(*result.node());
   for (size_t r = 0; r < source.results.size(); ++r) {
     const DType d = source.results[r].dtype();
     e.store(d, e.value_of(source.results[r]),
@@ -368,13 +399,14 @@ std::string pointwise_ir(const PointwiseSource& source, int lanes) {
       "define void @kernel(i64 %n, ptr noalias %results, ptr noalias %inputs) {\nentry:\n";
   load_pointers(out, "results", "out", source.results.size());
   load_pointers(out, "inputs", "in", source.inputs.size());
+  const Emitter uniform = emit_uniform(out, source, nodes);
   if (lanes > 1) {
     out += cat("  %rest = urem i64 %n, ", lanes, "\n  %whole = sub i64 %n, %rest\n");
-    emit_loop(out, source, nodes, lanes, "wide", "entry", "0", "%whole", "tail");
+    emit_loop(out, source, uniform, nodes, lanes, "wide", "entry", "0", "%whole", "tail");
     out += "tail:\n";
-    emit_loop(out, source, nodes, 1, "one", "tail", "%whole", "%n", "done");
+    emit_loop(out, source, uniform, nodes, 1, "one", "tail", "%whole", "%n", "done");
   } else {
-    emit_loop(out, source, nodes, 1, "one", "entry", "0", "%n", "done");
+    emit_loop(out, source, uniform, nodes, 1, "one", "entry", "0", "%n", "done");
   }
   out += "done:\n  ret void\n}\n";
   std::vector<std::string_view> declared;

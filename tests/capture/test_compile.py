@@ -373,3 +373,11 @@ def test_a_result_that_is_a_view_of_an_argument_stays_one():
         assert y.stride() == (1, 3)
         y[0, 1] = 5.0
         assert x[1, 0].item() == 5
+
+
+@pytest.mark.parametrize("op", [torch.remainder, torch.fmod, torch.floor_divide])
+def test_long_kernels_of_one_number_are_compiled_in_time(op):
+    y, x = torch.tensor(-0.9), torch.randn(40)
+    f = torch.compile(lambda x, y: (op(y * 1, 2), op(y + 1, 0.7) * x, op(x, y * 2)))
+    for got, want in zip(f(x, y), (op(y * 1, 2), op(y + 1, 0.7) * x, op(x, y * 2))):
+        assert got.tolist() == want.tolist()

@@ -129,7 +129,11 @@ PyObject* Evaluator::run() {
     prong_set_position(frame_, i.unit);
     switch (step(i)) {
     case Next::kGo:
-      continue;
+      if (i.opcode != CALL && i.opcode != CALL_FUNCTION_EX) continue;
+      if (!prong_is_traced(thread_)) continue;
+      lose("tracing is turned on");
+      prong_leave_frame(thread_, &entry);
+      return interpret(code_.instructions[next_].first - 1, 0);
     case Next::kReturn: {
       PyObject* result = pop();
       returned_term = is_tracked_ ? terms_[static_cast<size_t>(sp_ - slots_)] : Term();

@@ -68,6 +68,8 @@ PyObject** prong_frame_slots(ProngFrame* frame) { return frame->localsplus; }
 void prong_set_position(ProngFrame* frame, int unit) { frame->prev_instr = _PyCode_CODE(frame->f_code) + unit; }
 void prong_set_stack_top(ProngFrame* frame, int top) { frame->stacktop = top; }
 
+int prong_is_traced(PyThreadState* thread) { return thread->cframe->use_tracing; }
+
 int prong_must_break(PyThreadState* thread) {
   return _Py_atomic_load_relaxed(&thread->interp->ceval.eval_breaker) != 0 || thread->cframe->use_tracing;
 }

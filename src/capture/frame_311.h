@@ -37,7 +37,8 @@ prong_frame_slots(ProngFrame* frame); /* locals, cells and free variables, then 
 void prong_set_position(ProngFrame* frame,
                         int unit); /* the instruction that runs; -1: before the first */
 void prong_set_stack_top(ProngFrame* frame,
-                         int top); /* in slots; -1 while the evaluator holds the stack */
+                         int top);          /* in slots; -1 while the evaluator holds the stack */
+int prong_is_traced(PyThreadState* thread); /* sys.settrace or setprofile is on */
 int prong_must_break(
     PyThreadState* thread); /* signals, another thread's wish for the GIL, and the like */
 

@@ -268,3 +268,25 @@ def test_names_that_mean_nothing_on_a_cpu_are_taken():
     for mode in ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"):
         assert torch.compile(lambda x: x + 1, mode=mode, dynamic=True)(x).tolist() == [2.0, 2.0]
     assert torch.compiler.allow_in_graph(len) is len
+
+
+def test_functions_kept_out_of_graphs():
+    @torch._dynamo.disallow_in_graph
+    def aside(x):
+        return x + 1
+
+    def f(x):
+        return aside(x * 2) * 3
+
+    report = torch._dynamo.explain(f)(torch.ones(1))
+    assert (report.graph_count, report.break_reasons[0].id) == (2, "C011")
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="disabled function"):
+        torch._dynamo.optimize_assert("eager")(f)(torch.ones(1))
+
+    @torch._dynamo.forbid_in_graph
+    def outside(x):
+        return x + 1
+
+    assert outside(torch.ones(1)).item() == 2.0
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="outside must not be called"):
+        torch.compile(lambda x: outside(x * 2))(torch.ones(1))

@@ -1,5 +1,6 @@
 """torch._dynamo's public names: optimize, explain, reset, disable and marks."""
 
+import functools
 from collections import namedtuple
 
 from prong import _compile, _core, _names
@@ -7,13 +8,17 @@ from prong._backends import list_backends, lookup_backend, register_backend
 from prong._compile import disable, is_compiling, reset
 from prong._dynamo import config, exc
 from prong._dynamo.report import explain, guards_of
+from prong.compiler import assume_constant_result, set_stance
 
 __all__ = [
     "allow_in_graph",
+    "assume_constant_result",
     "config",
     "disable",
+    "disallow_in_graph",
     "exc",
     "explain",
+    "forbid_in_graph",
     "graph_break",
     "GuardFail",
     "is_compiling",
@@ -23,8 +28,11 @@ __all__ = [
     "mark_static",
     "maybe_mark_dynamic",
     "optimize",
+    "optimize_assert",
+    "patch_dynamo_config",
     "register_backend",
     "reset",
+    "set_stance",
     "run",
 ]
 
@@ -72,6 +80,28 @@ def _guard_listener(captured, on_fail, on_plan):
     return listener
 
 
+def optimize_assert(backend=None, **settings):
+    """optimize() with fullgraph: a break raises."""
+    return optimize(backend, nopython=True, **settings)
+
+
+def disallow_in_graph(fn):
+    """A function that runs plainly, between two graphs."""
+    return _compile.disable(fn, reason="disallow_in_graph() was asked for it")
+
+
+def forbid_in_graph(fn):
+    """A function that must not be called from compiled code; there it raises Unsupported."""
+
+    @functools.wraps(fn)
+    def outside_only(*args, **kwargs):
+        if _compile.is_compiling():
+            raise exc.Unsupported(f"{fn.__qualname__} must not be called from compiled code")
+        return fn(*args, **kwargs)
+
+    return outside_only
+
+
 def run(fn=None):
     """Runs a compiled function as plain Python."""
     return disable(fn)
@@ -80,6 +110,9 @@ def run(fn=None):
 def graph_break(msg=""):
     """Ends the graph of the compiled function that calls this."""
     _core.capture_settle(f"graph_break() is called: {msg}" if msg else "graph_break() is called")
+
+
+patch_dynamo_config = config.patch
 
 
 def allow_in_graph(fn):

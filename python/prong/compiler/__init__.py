@@ -18,6 +18,7 @@ __all__ = [
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "nested_compile_region",
     "reset",
     "set_default_backend",
     "set_stance",
@@ -37,6 +38,11 @@ def cudagraph_mark_step_begin():
 def allow_in_graph(fn):
     """Every function is followed anyway."""
     return fn
+
+
+def nested_compile_region(fn=None, **ignored):
+    """Marks code that is compiled once for many calls; that is so here wherever graphs are alike."""
+    return fn if fn is not None else nested_compile_region
 
 
 def assume_constant_result(fn):

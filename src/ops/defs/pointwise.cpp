@@ -211,6 +211,22 @@ Rounding rounding_of(const IValue& mode) {
   return Rounding::kFloor;
 }
 
+// condition ? x : y by masks, for conditions that arbitrary data decide: of a select the compiler may
+// make a branch, which is then mispredicted every other time.
+template <class T>
+PRONG_INLINE T pick(bool condition, T x, T y) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return (condition & x) | (!condition & y);
+  } else {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    const Bits mask = Bits(0) - static_cast<Bits>(condition);
+    return std::bit_cast<T>((std::bit_cast<Bits>(x) & mask) | (std::bit_cast<Bits>(y) & ~mask));
+  }
+}
+Scalar pick(const Scalar& condition, const Scalar& x, const Scalar& y) {
+  return select(condition, x, y);
+}
+
 // fmod, which is exact: all ways to compute it give the same bits. Kernels divide once where the
 // quotient is short, as it nearly always is: no quotient of two floats below 2^27 lies so near to a
 // whole number that the division in double would round it there, and what is left after the product
@@ -219,7 +235,7 @@ template <class T>
 PRONG_INLINE T exact_remainder(const T& x, const T& y) {
   if constexpr (std::is_same_v<T, float>) {
     const double q = __builtin_trunc(static_cast<double>(x) / static_cast<double>(y));
-    if (__builtin_fabs(q) < 0x1p27) [[likely]]
+    if (__builtin_fabs(q) < 0x1p27 && __builtin_isfinite(y)) [[likely]]
       return __builtin_copysignf(static_cast<float>(__builtin_fma(-q, y, x)), x);
     return static_cast<float>(prong_f64_fmod(x, y));
   } else if constexpr (std::is_same_v<T, double>) {
@@ -240,7 +256,7 @@ PRONG_INLINE T floor_div(const T& x, const T& y) {
   const T down = floor(q);
   const T near = select(q - down > lit(x, 0.5), down + 1, down);
   const T zero = copysign(lit(x, 0.0), x / y);
-  return select(y == 0, x / y, select(q != 0, near, zero));
+  return select(y == 0, x / y, pick(q != 0, near, zero));
 }
 template <class T>
 PRONG_INLINE T floor_div_int(const T& x, const T& y) {
@@ -763,22 +779,6 @@ void check_condition(const IValue& condition) {
   PRONG_CHECK(dtype == DType::kBool || dtype == DType::kUInt8, kRuntime,
               "where expected condition to be a boolean tensor, but got a tensor with dtype ",
               scalar_type_name(dtype));
-}
-
-// condition ? x : y of a condition that lies in memory, by masks: a compiler makes a branch of it,
-// which arbitrary data mispredict every other time.
-template <class T>
-PRONG_INLINE T pick(bool condition, T x, T y) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return (condition & x) | (!condition & y);
-  } else {
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    const Bits mask = Bits(0) - static_cast<Bits>(condition);
-    return std::bit_cast<T>((std::bit_cast<Bits>(x) & mask) | (std::bit_cast<Bits>(y) & ~mask));
-  }
-}
-Scalar pick(const Scalar& condition, const Scalar& x, const Scalar& y) {
-  return select(condition, x, y);
 }
 
 void register_choices(Registry& r) {

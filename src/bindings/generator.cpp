@@ -7,6 +7,7 @@
 #include "bindings/convert.h"
 #include "bindings/module.h"
 #include "bindings/tensor_type.h"
+#include "capture/session.h"
 
 namespace nb = nanobind;
 
@@ -46,6 +47,13 @@ uint64_t seed_from(nb::handle seed) {
   return large;
 }
 
+// What was put off draws first.
+Generator& drawn(Handle& h) {
+  if (capture::is_recording())
+    capture::thread_recorder().settle("the random generator is used by other than an op");
+  return *h.generator;
+}
+
 }  // namespace
 
 void bind_generator(nb::module_& m) {
@@ -61,22 +69,22 @@ void bind_generator(nb::module_& m) {
       .def(
           "manual_seed",
           [](nb::handle self, nb::handle seed) {
-            nb::cast<Handle&>(self).generator->manual_seed(seed_from(seed));
+            drawn(nb::cast<Handle&>(self)).manual_seed(seed_from(seed));
             return nb::borrow(self);
           },
           nb::arg("seed"))
-      .def("seed", [](Handle& self) { return self.generator->seed(); })
+      .def("seed", [](Handle& self) { return drawn(self).seed(); })
       .def("initial_seed", [](Handle& self) { return self.generator->initial_seed(); })
-      .def("get_state", [](Handle& self) { return self.generator->state(); })
+      .def("get_state", [](Handle& self) { return drawn(self).state(); })
       .def(
           "set_state",
           [](nb::handle self, const Tensor& state) {
-            nb::cast<Handle&>(self).generator->set_state(state);
+            drawn(nb::cast<Handle&>(self)).set_state(state);
             return nb::borrow(self);
           },
           nb::arg("new_state"))
-      .def("clone_state", [](Handle& self) { return Handle{self.generator->clone()}; })
-      .def("__getstate__", [](Handle& self) { return self.generator->state(); })
+      .def("clone_state", [](Handle& self) { return Handle{drawn(self).clone()}; })
+      .def("__getstate__", [](Handle& self) { return drawn(self).state(); })
       .def("__setstate__",
            [](Handle& self, const Tensor& state) {
              new (&self) Handle{make_ref<Generator>()};

@@ -128,6 +128,7 @@ bool is_opaque(PyObject* callable) {
       std::strcmp(type, "method-wrapper") == 0)
     return false;
   if (std::strcmp(type, "functools.partial") == 0) return true;
+  if (PyWeakref_CheckRef(callable)) return false;
   return !PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE);
 }
 

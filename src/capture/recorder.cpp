@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capture/data_checks.h"
 #include "capture/segment_lock.h"
 #include "capture/tracker.h"
 #include "ops/kernels/pointwise.h"
@@ -56,12 +57,36 @@ bool is_plain(const IValue& v) {
   }
 }
 
+// Or nothing.
 bool gives_tensors(const OpDef& op) {
   for (const TypePtr& t : op.schema().results)
-    if (!t->is(TypeKind::kTensor) &&
+    if (!t->is(TypeKind::kTensor) && !t->is(TypeKind::kNone) &&
         !(t->is(TypeKind::kList) && t->element()->is(TypeKind::kTensor)))
       return false;
   return !op.schema().results.empty();
+}
+bool gives_nothing(const OpDef& op) { return op.schema().results[0]->is(TypeKind::kNone); }
+
+// An op over lists, such as an optimizer's step, whose shape rule says nothing: may its kernel
+// refuse the call? Not where the tensors at one place of the lists are alike, or single counts.
+bool are_lists_alike(std::span<const IValue> args) {
+  const IValue* first = nullptr;
+  for (const IValue& a : args) {
+    if (a.is_tensor() && !a.tensor_impl()->is_wrapped_number && a.tensor_impl()->numel != 1)
+      return false;
+    if (!a.is_list() || a.items().empty()) continue;
+    if (!first) first = &a;
+    if (a.items().size() != first->items().size()) return false;
+    for (size_t i = 0; i < a.items().size(); ++i) {
+      if (!a.items()[i].is_tensor() || !first->items()[i].is_tensor()) return false;
+      const TensorImpl &one = *a.items()[i].tensor_impl(),
+                       &other = *first->items()[i].tensor_impl();
+      if (!is_floating(one.dtype)) return false;
+      if (one.numel == 1 && one.sizes.empty()) continue;
+      if (one.dtype != other.dtype || !(one.sizes == other.sizes)) return false;
+    }
+  }
+  return true;
 }
 
 bool is_index(const IValue& v) {
@@ -92,12 +117,39 @@ bool may_raise(const OpDef& op, std::span<const IValue> args) {
   return found;
 }
 
-// May the op give a view or its argument itself?
-bool may_alias(const OpDef& op) {
-  if (op.is_random()) return false;
-  if (op.is_composite()) return true;  // what its last op gives
-  return op.family() == Family::kView || op.family() == Family::kCopy ||
-         op.family() == Family::kOpaque || op.viewed_argument() >= 0;
+bool has_overlap(const TensorImpl& t) {
+  for (size_t d = 0; d < t.sizes.size(); ++d)
+    if (t.strides[d] == 0 && t.sizes[d] > 1) return true;
+  return false;
+}
+
+bool spreads_to(DimsView from, DimsView to) {
+  if (from.size() > to.size()) return false;
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[from.size() - 1 - i] != 1 && from[from.size() - 1 - i] != to[to.size() - 1 - i])
+      return false;
+  return true;
+}
+
+// copy_, fill_, zero_: refused for dtypes, values and shapes. The first two show on one element.
+bool is_checked_fill(const OpDef& op, std::span<const IValue> args) {
+  if (op.family() != Family::kCopy || !op.shape() || op.mutated_argument() != 0) return false;
+  std::vector<IValue> single(args.begin(), args.end());
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].is_list()) return false;
+    if (!args[i].is_tensor() || args[i].tensor_impl()->is_wrapped_number) continue;
+    if (!spreads_to(args[i].tensor_impl()->sizes, args[0].tensor_impl()->sizes)) return false;
+    Tensor zero = Tensor::empty(Dims{}, args[i].tensor_impl()->dtype);
+    std::memset(zero.raw(), 0, zero.item_bytes());
+    single[i] = IValue(std::move(zero));
+  }
+  try {
+    RecordingOff off;
+    op.kernel()(op, single);
+  } catch (const std::exception&) {
+    return false;
+  }
+  return true;
 }
 
 IValue abstract(const IValue& v) {
@@ -106,6 +158,43 @@ IValue abstract(const IValue& v) {
   std::vector<IValue> items;
   for (const IValue& item : v.items()) items.push_back(abstract(item));
   return v.is_list() ? IValue::list(std::move(items)) : IValue::tuple(std::move(items));
+}
+
+// What the op gives for these arguments, without data; none where it refuses them.
+IValue result_metas(const OpDef& op, std::span<const IValue> args) {
+  try {
+    std::vector<IValue> abstracts;
+    for (const IValue& a : args) abstracts.push_back(abstract(a));
+    return op.shape()(op, abstracts);
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+// An in-place op whose call is known to be right, so that it can be put off.
+bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
+                      std::span<const IValue> args) {
+  if (op.is_random()) return is_proved_safe(s, op, args);
+  const TensorImpl& target = *args[static_cast<size_t>(op.mutated_argument())].tensor_impl();
+  if (!base) return !has_overlap(target) && is_checked_fill(op, args);
+  if (may_raise(*base, args) && !is_proved_safe(s, *base, args)) return false;
+  if (base->pointwise()) {
+    check_inplace_call(*base, args);
+    return true;
+  }
+  if (!base->shape() || base->is_composite() || !base->dynamic_shape_reason().empty() ||
+      has_overlap(target))
+    return false;
+  const IValue meta = result_metas(*base, args);
+  return meta.is_meta() && meta.meta().sizes == target.sizes && meta.meta().dtype == target.dtype;
+}
+
+// May the op give a view or its argument itself?
+bool may_alias(const OpDef& op) {
+  if (op.is_random()) return false;
+  if (op.is_composite()) return true;  // what its last op gives
+  return op.family() == Family::kView || op.family() == Family::kCopy ||
+         op.family() == Family::kOpaque || op.viewed_argument() >= 0;
 }
 
 }  // namespace
@@ -150,10 +239,17 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   for (const IValue& a : args)
     if (!is_plain(a)) return run_now(op, args, "an argument is neither a tensor nor a constant");
   if (!gives_tensors(op)) return run_now(op, args, "the op answers with a Python value");
-  const int written = op.mutated_argument();
+  int written = op.mutated_argument();
   const bool writes_its_result = written >= 0 && args[static_cast<size_t>(written)].is_tensor();
-  if (op.written_arguments(args) & ~(writes_its_result ? uint64_t{1} << written : 0))
-    return run_now(op, args, "the op writes more than the tensor that it gives back");
+  const uint64_t written_arguments = op.written_arguments(args);
+  const bool writes_more =
+      written_arguments & ~(writes_its_result ? uint64_t{1} << written : uint64_t{0});
+  if (writes_more || gives_nothing(op)) {
+    if (!op.shape() || !written_arguments || (writes_its_result && !gives_nothing(op)) ||
+        op.is_random() || (gives_nothing(op) && !are_lists_alike(args)))
+      return run_now(op, args, "the op writes more than the tensor that it gives back");
+    written = -1;
+  }
   const bool changes_geometry =
       written >= 0 && (op.family() == Family::kView || !op.is_differentiable());
   if (changes_geometry)
@@ -168,7 +264,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     if (!work) return;
     if (work.get() != segment_.get())
       work->settle();
-    else if (segment_->find_value(t) < 0)
+    else if (segment_->find_value(t) < 0 && !segment_->is_visible(storage) && !segment_->adopt(t))
       is_foreign = true;
   });
   if (is_foreign) settle("a view was taken by other than an op");
@@ -179,22 +275,24 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   Segment& s = open();
   bool runs_at_once = false;
   bool needs_own =
-      false;  // a segment without writes before: if the op fails, the rest is run again
+      false;  // a segment that can be run twice: if the op fails, the rest is run again
   IValue result;
   {
     SegmentLock lock(s.mutex_);
     if (s.is_closed_) return run_kernel(op, args);  // another thread had it run meanwhile
-    if (written >= 0) {
+    if (writes_more || gives_nothing(op)) {
+      result = record_writes(s, op, args, written_arguments);
+      if (result.is_none() && gives_nothing(op)) return result;
+    } else if (written >= 0) {
       const OpDef* base = op.inplace_of();
-      runs_at_once = !base || !base->pointwise() || may_raise(*base, args);
-      if (!runs_at_once) check_inplace_call(*base, args);
-      needs_own = runs_at_once && s.trace_->has_writes;
+      runs_at_once = !is_checked_write(s, op, base, args);
+      needs_own = runs_at_once && s.cannot_run_twice();
       if (!needs_own) result = record_write(s, op, args, runs_at_once);
     } else {
       if (may_alias(op)) result = record_view(s, op, args);
       if (result.is_none()) {
-        runs_at_once = may_raise(op, args);
-        needs_own = runs_at_once && s.trace_->has_writes;
+        runs_at_once = may_raise(op, args) && !is_proved_safe(s, op, args);
+        needs_own = runs_at_once && s.cannot_run_twice();
         if (!needs_own) result = record_call(s, op, args, runs_at_once);
       }
     }
@@ -210,14 +308,8 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
 
 IValue Recorder::record_call(Segment& s, const OpDef& op, std::span<const IValue> args,
                              bool runs_at_once) {
-  IValue metas;
-  try {
-    std::vector<IValue> abstracts;
-    for (const IValue& a : args) abstracts.push_back(abstract(a));
-    metas = op.shape()(op, abstracts);
-  } catch (const std::exception&) {
-    return {};
-  }
+  const IValue metas = result_metas(op, args);
+  if (metas.is_none()) return {};
   TraceNode node = make_node(s, op, args);
   IValue result = deferred(s, metas, node);
   s.trace_->nodes.push_back(std::move(node));
@@ -229,26 +321,30 @@ IValue Recorder::record_write(Segment& s, const OpDef& op, std::span<const IValu
                               bool runs_at_once) {
   const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
   TraceNode node = make_node(s, op, args);
-  const ValueId v = s.find_value(target);
-  node.first_output = v;
+  node.first_output = s.find_value(target);
   node.num_outputs = 0;
-  Storage& storage = *target.tensor_impl()->storage;
-  storage.bump_version(target.tensor_impl()->is_apart);
-  if (!s.live_[static_cast<size_t>(v)].is_deferred) {
-    auto it = std::find_if(s.written_.begin(), s.written_.end(),
-                           [&](auto& w) { return w.storage.get() == &storage; });
-    if (it == s.written_.end()) {
-      s.written_.push_back({Ref<Storage>(&storage), storage.version(), storage.writes_apart()});
-      storage.set_deferred(Ref<DeferredWork>(&s));
-    } else {
-      it->version = storage.version();
-      it->writes_apart = storage.writes_apart();
-    }
-  }
+  s.note_write(target.to_tensor());
   s.trace_->nodes.push_back(std::move(node));
-  s.trace_->has_writes = true;
   s.trace_->may_raise |= runs_at_once;
   return target;
+}
+
+// Ops that write several tensors and give a new one or nothing: running statistics, optimizers.
+IValue Recorder::record_writes(Segment& s, const OpDef& op, std::span<const IValue> args,
+                               uint64_t written) {
+  IValue result;
+  if (gives_nothing(op)) {
+    TraceNode node = make_node(s, op, args);
+    node.num_outputs = 0;
+    s.trace_->nodes.push_back(std::move(node));
+  } else {
+    result = record_call(s, op, args, false);
+    if (result.is_none()) return result;
+  }
+  for (size_t i = 0; i < args.size(); ++i)
+    if (written >> i & 1)
+      for_each_tensor(args.subspan(i, 1), [&](const IValue& t) { s.note_write(t.to_tensor()); });
+  return result;
 }
 
 // For ops that may give a view or the argument itself: the kernel runs on stand-ins that have
@@ -372,6 +468,7 @@ TraceNode Recorder::make_node(Segment& s, const OpDef& op, std::span<const IValu
     node.place = static_cast<int32_t>(s.trace_->places.size());
     s.trace_->places.push_back(observer_->place());
   }
+  s.trace_->draws |= op.is_random();
   s.trace_->key.push_back(reinterpret_cast<uint64_t>(&op));
   for (const IValue& a : args) node.args.push_back(operand(s, a));
   return node;

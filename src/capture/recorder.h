@@ -27,6 +27,12 @@ class Segment final : public DeferredWork {
   bool is_closed() const { return is_closed_; }
   bool is_empty() const { return trace_->nodes.empty(); }
 
+  const Trace& trace() const { return *trace_; }
+  ValueId find_value(const IValue& tensor) const;  // -1: unknown here
+  Tensor tensor(ValueId v) const { return Tensor(live_[static_cast<size_t>(v)].impl); }
+  // Does an op of the segment write to it in place?
+  bool is_written(const Storage& storage) const;
+
  private:
   friend class Recorder;
   struct Live {  // of a value
@@ -36,10 +42,17 @@ class Segment final : public DeferredWork {
     bool is_deferred;  // its storage has no memory yet
   };
 
-  ValueId find_value(const IValue& tensor) const;  // -1: unknown here
   bool is_stale(ValueId v) const;  // the tensor's geometry or storage is another now
   ValueId add_input(const Tensor& t);
   ValueId add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred);
+  void note_write(const Tensor& target);
+  bool cannot_run_twice() const { return trace_->has_writes || trace_->draws; }
+  // Memory that was there before, which waits for writes of this work: any tensor over it may be an
+  // input.
+  bool is_visible(const Storage& storage) const;
+  // Another tensor over memory that waits for this work (what gradients saved, a detached one):
+  // true if it is a value of the segment under another name.
+  bool adopt(const IValue& tensor);
   void run();
   void run_all_but_last();
   void choose_outputs();
@@ -51,8 +64,10 @@ class Segment final : public DeferredWork {
   std::shared_ptr<Trace> trace_ = std::make_shared<Trace>();
   std::vector<Live> live_;
   std::unordered_map<const TensorImpl*, ValueId> by_impl_;
-  std::vector<Storage*> read_;  // with add_reader
-  struct Written {              // a visible storage, and what it counts after the writes
+  std::vector<Ref<TensorImpl>> aliases_;     // adopted
+  std::vector<Storage*> read_;               // with add_reader
+  std::vector<const Storage*> overwritten_;  // by in-place ops; visible or not
+  struct Written {                           // a visible storage, and what it counts after the writes
     Ref<Storage> storage;
     uint64_t version, writes_apart;
   };
@@ -102,6 +117,7 @@ class Recorder final : public eager::KernelStandIn {
   IValue run_now(const OpDef& op, std::span<const IValue> args, const char* reason);
   IValue record_view(Segment& s, const OpDef& op, std::span<const IValue> args);
   IValue record_write(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once);
+  IValue record_writes(Segment& s, const OpDef& op, std::span<const IValue> args, uint64_t written);
   IValue record_call(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once);
   TraceNode make_node(Segment& s, const OpDef& op, std::span<const IValue> args);
   Operand operand(Segment& s, const IValue& v);

@@ -25,6 +25,48 @@ bool Segment::is_stale(ValueId v) const {
          !(live.impl->sizes == value.meta.sizes);
 }
 
+bool Segment::is_written(const Storage& storage) const {
+  return std::find(overwritten_.begin(), overwritten_.end(), &storage) != overwritten_.end();
+}
+
+// An op that is put off writes to the tensor, which is a value here.
+void Segment::note_write(const Tensor& target) {
+  Storage& storage = *target.storage();
+  storage.bump_version(target.impl()->is_apart);
+  overwritten_.push_back(&storage);
+  trace_->has_writes = true;
+  if (live_[static_cast<size_t>(find_value(IValue(target)))].is_deferred) return;
+  const auto it = std::find_if(written_.begin(), written_.end(),
+                               [&](const Written& w) { return w.storage.get() == &storage; });
+  if (it == written_.end()) {
+    written_.push_back({Ref<Storage>(&storage), storage.version(), storage.writes_apart()});
+    storage.set_deferred(Ref<DeferredWork>(this));
+  } else {
+    it->version = storage.version();
+    it->writes_apart = storage.writes_apart();
+  }
+}
+
+bool Segment::is_visible(const Storage& storage) const {
+  return std::any_of(written_.begin(), written_.end(),
+                     [&](const Written& w) { return w.storage.get() == &storage; });
+}
+
+bool Segment::adopt(const IValue& tensor) {
+  const TensorImpl& t = *tensor.tensor_impl();
+  for (size_t v = live_.size(); v-- > 0;) {
+    const TensorImpl& known = *live_[v].impl;
+    if (live_[v].storage.get() != t.storage.get() || is_stale(static_cast<ValueId>(v)) ||
+        known.offset != t.offset || known.dtype != t.dtype || !(known.sizes == t.sizes) ||
+        !(known.strides == t.strides))
+      continue;
+    aliases_.emplace_back(tensor.tensor_impl());
+    by_impl_[tensor.tensor_impl()] = static_cast<ValueId>(v);
+    return true;
+  }
+  return false;
+}
+
 ValueId Segment::add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred) {
   const auto v = static_cast<ValueId>(live_.size());
   trace_->values.push_back({t.meta(), producer, output, {}});
@@ -63,6 +105,12 @@ void Segment::choose_outputs() {
     Seen& s = seen.try_emplace(live.storage.get(), Seen{static_cast<ValueId>(i)}).first->second;
     s.refs += live.impl->storage == live.storage ? 2 : 1;
     s.is_needed |= live.impl->use_count() > 1;
+  }
+  for (const Ref<TensorImpl>& alias : aliases_) {
+    const auto it = seen.find(alias->storage.get());
+    if (it == seen.end()) continue;
+    it->second.refs += 1;
+    it->second.is_needed |= alias->use_count() > 1;
   }
   for (size_t i = 0; i < live_.size(); ++i) {
     if (!live_[i].is_deferred) continue;
@@ -118,6 +166,7 @@ void Segment::let_go() {
   }
   written_.clear();
   by_impl_.clear();
+  aliases_.clear();
   live_.clear();
 }
 
@@ -135,7 +184,8 @@ void Segment::run() {
     tensors.emplace_back(Tensor(live.impl));
   }
   SegmentObserver* observer = recorder_.observer();
-  const bool is_dead = trace.outputs.empty() && !trace.has_writes && !trace.may_raise;
+  const bool is_dead =
+      trace.outputs.empty() && !trace.has_writes && !trace.may_raise && !trace.draws;
   ProgramCache::Found found;
   if (!is_dead) {
     found = recorder_.cache()->find(trace_, tensors, observer);
@@ -203,6 +253,7 @@ void Segment::run_all() {
   // References that go away here may be the last ones to Python objects: they die after the lock is
   // open again.
   std::vector<Live> dropped;
+  std::vector<Ref<TensorImpl>> dropped_aliases;
   SegmentLock lock(mutex_);
   if (is_closed_) {
     if (error_) std::rethrow_exception(error_);
@@ -222,6 +273,7 @@ void Segment::run_all() {
     }
   }
   dropped = live_;
+  dropped_aliases = aliases_;
   let_go();
   running_ = std::thread::id();
   if (error_) std::rethrow_exception(error_);

@@ -55,6 +55,7 @@ struct Trace {
   std::vector<Place> places;
   std::vector<uint64_t> key;  // equal keys: the same program, save for numbers
   bool has_writes = false;
+  bool draws = false;           // random numbers
   bool inputs_overlap = false;  // two inputs share a storage
   bool may_raise = false;       // the last node may raise because of its data
 };

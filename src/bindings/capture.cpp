@@ -289,7 +289,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   };
   std::optional<TrackerScope> tracker_scope;
   if (is_planned) {
-    tracker.emplace(count, kwnames, is_asked);
+    tracker.emplace(count, kwnames, is_asked, &target->numbers);
     tracker_scope.emplace();
     set_current_tracker(&*tracker);
     set_root_call(*tracker, function.get(), args, count, kwnames, terms);
@@ -334,9 +334,10 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
         if (!plans[i]->fits(args, count, kwnames)) continue;
         if (i) std::swap(plans[i], plans[i - 1]);
         const std::shared_ptr<Plan> plan = plans[i ? i - 1 : 0];
-        f->target->replays += 1;
-        if (const std::optional<PyObject*> result = plan->run(args)) return *result;
-        break;
+        if (const std::optional<PyObject*> result = plan->run(args)) {
+          f->target->replays += 1;
+          return *result;
+        }
       }
       if (stance == Stance::kEagerOnRecompile)
         return checked(PyObject_Vectorcall(f->function, args, nargsf, kwnames));
@@ -424,6 +425,7 @@ PyObject* guards(PyObject* self, PyObject*) {
 }
 PyObject* forget(PyObject* self, PyObject*) {
   as_compiled(self)->target->cache->clear();
+  as_compiled(self)->target->numbers.clear();
   const auto dropped = std::exchange(*as_compiled(self)->plans, {});
   as_compiled(self)->unplanned = 0;
   as_compiled(self)->has_told_limit = false;

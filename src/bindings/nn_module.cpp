@@ -4,6 +4,7 @@
 
 #include "bindings/module.h"
 #include "bindings/python.h"
+#include "capture/python_door.h"
 
 namespace nb = nanobind;
 
@@ -47,12 +48,14 @@ void install_module_getattr(nb::type_object module_type) {
       PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(module_type.ptr()), &getattr_method));
   if (!method || PyObject_SetAttrString(module_type.ptr(), "__getattr__", method.get()) < 0)
     throw nb::python_error();
+  capture::door().module_setattr = PyObject_GetAttrString(module_type.ptr(), "__setattr__");
 }
 
 }  // namespace
 
 void bind_nn_module(nb::module_& m) {
   const char* const names[] = {"_parameters", "_buffers", "_modules"};
+  capture::door().module_getattr = &module_getattr;
   for (int i = 0; i < 3; ++i) stores[i] = PyUnicode_InternFromString(names[i]);
   m.def("_install_module_getattr", &install_module_getattr);
 }

@@ -241,6 +241,7 @@ bool is_proved_safe(const Segment& segment, const OpDef& op, std::span<const IVa
   const int divisor = op.pointwise()->options.divisor;
   if (divisor < 0) return false;
   const IValue& by = args[static_cast<size_t>(divisor)];
+  if (by.is_int()) return by.to_int() != 0;
   const auto r = by.is_tensor() ? ranges.of(by) : std::nullopt;
   return r && (r->low > r->high || r->low > 0 || r->high < 0);
 }

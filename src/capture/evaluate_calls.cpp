@@ -70,6 +70,13 @@ bool has_usual_access(PyTypeObject* type) {
   return type_attribute(type, "__getattribute__") == usual;
 }
 
+bool is_module_getattr(PyTypeObject* type) {
+  PyObject* fallback = type_attribute(type, "__getattr__");
+  return fallback && Py_IS_TYPE(fallback, &PyMethodDescr_Type) &&
+         reinterpret_cast<PyMethodDescrObject*>(fallback)->d_method->ml_meth ==
+             door().module_getattr;
+}
+
 PyObject* instance_dict(PyObject* object) {
   PyObject** at = _PyObject_GetDictPtr(object);
   return at ? *at : nullptr;
@@ -221,6 +228,24 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
   return instance_attribute(object, name, value);
 }
 
+// A parameter, buffer or module of an nn.Module, which its __getattr__ found.
+Term Evaluator::module_attribute(PyObject* dict, PyObject* name) {
+  static PyObject* const stores[] = {interned("_parameters"), interned("_buffers"),
+                                     interned("_modules")};
+  Tracker* t = tracker();
+  for (PyObject* store : stores) {
+    PyObject* items = PyDict_GetItemWithError(dict, store);
+    t->read_dict(dict, store, items);
+    if (!items) continue;
+    if (!is_dict(items)) break;
+    PyObject* found = PyDict_GetItemWithError(items, name);
+    const Term term = t->read_dict(items, name, found);
+    if (found) return term;
+  }
+  t->give_up("an attribute of a module that is not in its own dicts");
+  return {};
+}
+
 Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* value) {
   Tracker* t = tracker();
   PyTypeObject* type = Py_TYPE(object);
@@ -249,11 +274,54 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
     const Term read = t->read_dict(dict, name, own, type);
     if (own) return read;
   }
+  if (!descriptor && dict && is_module_getattr(type)) return module_attribute(dict, name);
   if (descriptor && (PyMethod_Check(value) || value == descriptor || PyFunction_Check(value) ||
                      PyCFunction_Check(value)))
     return t->same(value);
   t->give_up(std::string("attribute ") + word + " comes from a descriptor");
   return {};
+}
+
+// Notes that owner.name is assigned; false where that isn't followed.
+bool Evaluator::follow_store(PyObject* owner, Term owner_term, PyObject* name, PyObject* value,
+                             Term value_term) {
+  Tracker* t = tracker();
+  PyTypeObject* type = Py_TYPE(owner);
+  if (!owner_term.is_same() || PyType_Check(owner) || PyModule_Check(owner) ||
+      door().is_tensor(owner))
+    return false;
+  const bool is_module = type->tp_setattro != PyObject_GenericSetAttr;
+  if (is_module && type_attribute(type, "__setattr__") != door().module_setattr) return false;
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  PyObject* dict = instance_dict(owner);
+  if ((descriptor && Py_TYPE(descriptor)->tp_descr_set) || !dict) return false;
+  if (is_module) {  // a plain attribute, not a parameter, buffer or module of that name
+    for (const char* store : {"_parameters", "_buffers", "_modules"}) {
+      PyObject* key = interned(store);
+      PyObject* items = PyDict_GetItemWithError(dict, key);
+      Py_DECREF(key);  // interned names of modules live on
+      if (!items || !is_dict(items) || PyDict_GetItemWithError(items, name)) return false;
+      t->read_dict(dict, key, items);
+      t->read_dict(items, name, nullptr);
+    }
+  }
+  t->read_type(type);
+  t->read_type_of(owner);
+  return t->write_attribute(dict, owner, name, value, value_term);
+}
+
+Evaluator::Next Evaluator::store_attribute(const Instruction& i) {
+  PyObject* name = PyTuple_GET_ITEM(co_->co_names, i.arg);
+  PyObject *owner = top(1), *value = top(2);
+  Tracker* const t = tracker();
+  if (t && !follow_store(owner, term(1), name, value, term(2)))
+    t->give_up("an attribute is assigned");
+  Tracker* const outer = current_tracker();
+  if (outer) set_current_tracker(nullptr);  // what a module's __setattr__ does is known
+  const int done = PyObject_SetAttr(owner, name, value);
+  if (outer) set_current_tracker(outer);
+  drop(2);
+  return done < 0 ? Next::kError : Next::kGo;
 }
 
 // ── calls ──
@@ -303,6 +371,7 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   }
   set_pending_call(next);
   returned_term = {};
+  nodes_before_call_ = thread_recorder().num_recorded();
   // A callable of C that takes a tuple gets the one that the program gave.
   PyObject* value = packed && !PyVectorcall_Function(callable)
                         ? PyObject_Call(callable, packed, packed_by_name)
@@ -317,7 +386,7 @@ namespace {
 
 // May an op take this as an argument at each call?
 bool is_op_argument(Tracker& t, Term term, PyObject* value) {
-  if (term.is_tensor()) return true;
+  if (term.is_tensor() || term.is_number()) return true;
   if (term.is_same())
     return !door().is_tensor(value) &&
            (is_plain_value(value) || PySlice_Check(value) || !PyList_Check(value));
@@ -330,6 +399,15 @@ bool is_op_argument(Tracker& t, Term term, PyObject* value) {
 }
 
 }  // namespace
+
+// After a call of an op: whose numbers are which of its node's.
+void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObject* const* args) {
+  PyObject* name = PyObject_GetAttrString(op, "__name__");
+  if (!name) PyErr_Clear();
+  tracker()->bind_numbers(nodes_before_call_, name && PyUnicode_Check(name) ? text_of(name) : "",
+                          terms, args);
+  Py_XDECREF(name);
+}
 
 Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
                           const std::vector<Term>& terms, PyObject* kwnames, PyObject* result) {
@@ -346,16 +424,20 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     t->give_up("a callable of unknown origin");
     return {};
   }
-  bool all_plain = true, all_fit = true;
-  for (size_t i = 0; i < terms.size(); ++i) {
-    all_plain = all_plain && t->is_plain(terms[i], args[i]);
+  bool all_fit = true;
+  for (size_t i = 0; i < terms.size(); ++i)
     all_fit = all_fit && is_op_argument(*t, terms[i], args[i]);
-  }
   if (door().is_op(function)) {
-    if (all_fit) return t->tensor_result(result);
+    if (all_fit) {
+      if (t->has_numbers()) bind_numbers(function, terms, args);
+      return t->tensor_result(result);
+    }
     t->give_up("an op's argument is not followed");
     return {};
   }
+  t->pin_all(terms, args);
+  bool all_plain = true;
+  for (size_t i = 0; i < terms.size(); ++i) all_plain = all_plain && t->is_plain(terms[i], args[i]);
   const char* word = PyCFunction_Check(function)
                          ? reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name
                      : PyType_Check(function) ? reinterpret_cast<PyTypeObject*>(function)->tp_name

@@ -2,43 +2,11 @@
 #include <opcode.h>
 
 #include "capture/evaluator.h"
+#include "capture/session.h"
 
 namespace prong::capture {
 
 namespace {
-
-using Binary = PyObject* (*)(PyObject*, PyObject*);
-
-PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
-PyObject* inplace_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
-
-// By the argument of BINARY_OP.
-constexpr Binary kBinary[] = {PyNumber_Add,
-                              PyNumber_And,
-                              PyNumber_FloorDivide,
-                              PyNumber_Lshift,
-                              PyNumber_MatrixMultiply,
-                              PyNumber_Multiply,
-                              PyNumber_Remainder,
-                              PyNumber_Or,
-                              power,
-                              PyNumber_Rshift,
-                              PyNumber_Subtract,
-                              PyNumber_TrueDivide,
-                              PyNumber_Xor,
-                              PyNumber_InPlaceAdd,
-                              PyNumber_InPlaceAnd,
-                              PyNumber_InPlaceFloorDivide,
-                              PyNumber_InPlaceLshift,
-                              PyNumber_InPlaceMatrixMultiply,
-                              PyNumber_InPlaceMultiply,
-                              PyNumber_InPlaceRemainder,
-                              PyNumber_InPlaceOr,
-                              inplace_power,
-                              PyNumber_InPlaceRshift,
-                              PyNumber_InPlaceSubtract,
-                              PyNumber_InPlaceTrueDivide,
-                              PyNumber_InPlaceXor};
 
 bool is_plain_number(PyObject* o) {
   return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o);
@@ -47,6 +15,7 @@ bool is_plain_number(PyObject* o) {
 // An index of a tensor that is the same, or made of tensors and constants, at each call.
 bool is_index(Tracker& t, Term k, PyObject* key) {
   if (k.is_tensor()) return true;
+  if (k.is_number()) return t.is_plain(k, key);
   if (k.is_same()) return is_plain_value(key) || PySlice_Check(key);
   if (!k.is_made() || t.made(k).kind != Made::Kind::kTuple) return false;
   const Made& m = t.made(k);
@@ -67,13 +36,30 @@ PyObject* iteration_method(Tracker& t, PyObject* object) {
   return method;
 }
 
-// The term of an operator's result.
-Term operator_term(Tracker& t, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result) {
-  const bool a_plain = t.is_plain(ta, a), b_plain = t.is_plain(tb, b);
-  if (a_plain && b_plain && is_plain_value(result)) return Term::same();
-  const bool a_fits = ta.is_tensor() || (a_plain && is_plain_number(a)),
-             b_fits = tb.is_tensor() || (b_plain && is_plain_number(b));
-  if (a_fits && b_fits) return t.tensor_result(result);
+// The term of an operator's result; code as for apply_operator, -1: a unary one.
+Term operator_term(Tracker& t, int code, uint64_t nodes_before, PyObject* a, Term ta, PyObject* b,
+                   Term tb, PyObject* result) {
+  const auto is_plain = [](Term term, PyObject* o) { return term.is_same() && is_plain_value(o); };
+  const auto is_known_number = [&](Term term, PyObject* o) {
+    return term.is_number() || (is_plain(term, o) && is_plain_number(o));
+  };
+  if ((ta.is_number() || tb.is_number()) && is_known_number(ta, a) && is_known_number(tb, b)) {
+    if (code >= 0 && (PyBool_Check(result) || PyLong_CheckExact(result) ||
+                      PyFloat_CheckExact(result)))
+      return t.number_result(code, a, ta, b, tb, result);
+    t.is_plain(ta, a);
+    t.is_plain(tb, b);
+    return Term::same();
+  }
+  if (is_plain(ta, a) && is_plain(tb, b) && is_plain_value(result)) return Term::same();
+  const bool a_fits = ta.is_tensor() || is_known_number(ta, a),
+             b_fits = tb.is_tensor() || is_known_number(tb, b);
+  if (a_fits && b_fits) {
+    const Term terms[] = {ta, tb};
+    PyObject* const values[] = {a, b};
+    t.bind_numbers(nodes_before, nullptr, terms, values);
+    return t.tensor_result(result);
+  }
   t.give_up("an operator on values that are not followed");
   return {};
 }
@@ -102,12 +88,13 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
       push(result, Term::same());
       return Next::kGo;
     }
+    const uint64_t nodes = thread_recorder().num_recorded();
     result = i.opcode == UNARY_POSITIVE   ? PyNumber_Positive(a)
              : i.opcode == UNARY_NEGATIVE ? PyNumber_Negative(a)
                                           : PyNumber_Invert(a);
     if (!result) return Next::kError;
     Term term;
-    if (Tracker* t = tracker()) term = operator_term(*t, a, ta, a, ta, result);
+    if (Tracker* t = tracker()) term = operator_term(*t, -1, nodes, a, ta, a, ta, result);
     Py_DECREF(pop());
     push(result, term);
     return Next::kGo;
@@ -115,11 +102,13 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   case BINARY_OP:
   case COMPARE_OP: {
     PyObject *b = top(1), *a = top(2);
-    PyObject* result =
-        i.opcode == BINARY_OP ? kBinary[i.arg](a, b) : PyObject_RichCompare(a, b, i.arg);
+    const int code = i.opcode == BINARY_OP ? i.arg : kCompare + i.arg;
+    const uint64_t nodes = thread_recorder().num_recorded();
+    PyObject* result = apply_operator(code, a, b);
     if (!result) return Next::kError;
     Term made;
-    if (Tracker* t = tracker()) made = operator_term(*t, a, term(2), b, term(1), result);
+    if (Tracker* t = tracker()) 
+      made = operator_term(*t, code, nodes, a, term(2), b, term(1), result);
     drop(2);
     push(result, made);
     return Next::kGo;
@@ -252,7 +241,7 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
       PyObject* item = top(i.arg - k);
       items.push_back(term(i.arg - k));
       objects.push_back(item);
-      all_plain = all_plain && t && t->is_plain(items.back(), item);
+      all_plain = all_plain && items.back().is_same() && is_plain_value(item);
       if (is_tuple)
         PyTuple_SET_ITEM(made, k, item);
       else

@@ -338,16 +338,8 @@ Evaluator::Next Evaluator::step_variable(const Instruction& i) {
     Py_XDECREF(old);
     return Next::kGo;
   }
-  case STORE_ATTR: {
-    lose("an attribute is assigned");
-    PyObject* name = PyTuple_GET_ITEM(co_->co_names, i.arg);
-    PyObject* owner = pop();
-    PyObject* value = pop();
-    const int done = PyObject_SetAttr(owner, name, value);
-    Py_DECREF(value);
-    Py_DECREF(owner);
-    return done < 0 ? Next::kError : Next::kGo;
-  }
+  case STORE_ATTR:
+    return store_attribute(i);
   default:  // LOAD_ASSERTION_ERROR
     push(Py_NewRef(PyExc_AssertionError), Term::same());
     return Next::kGo;
@@ -389,7 +381,9 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
   } else {
     if (Tracker* t = tracker()) {
       const Term c = term();
-      if (c.is_same() && is_dict(value))
+      if (c.is_tensor() && door().is_exact_tensor(value))
+        t->set_reading(true);
+      else if (c.is_same() && is_dict(value))
         t->read_length(value);
       else if (c.is_same() && PyList_CheckExact(value))
         t->read_list(value);
@@ -401,6 +395,10 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
         t->give_up("a branch on an iterator");
     }
     const int truth = PyObject_IsTrue(value);
+    if (Tracker* t = tracker(); t && t->is_reading()) {
+      t->set_reading(false);
+      if (truth >= 0) t->branched(value, truth != 0);
+    }
     if (truth < 0) return Next::kError;
     const bool wants_true = i.opcode == POP_JUMP_FORWARD_IF_TRUE ||
                             i.opcode == POP_JUMP_BACKWARD_IF_TRUE ||

@@ -57,6 +57,11 @@ class Evaluator {
   Next make_function(const Instruction& i);
   bool bind_arguments();
   Term attribute_term(PyObject* object, Term term, PyObject* name, PyObject* value);
+  Next store_attribute(const Instruction& i);
+  bool follow_store(PyObject* owner, Term owner_term, PyObject* name, PyObject* value,
+                    Term value_term);
+  void bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObject* const* args);
+  Term module_attribute(PyObject* dict, PyObject* name);
   Term instance_attribute(PyObject* object, PyObject* name, PyObject* value);
   Term call_term(PyObject* callable, Term callable_term, PyObject* const* args,
                  const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
@@ -93,6 +98,7 @@ class Evaluator {
   PyObject* kwnames_ = nullptr;  // borrowed, for the next CALL
   Term closure_;                 // of a function that the call made: its cells
   bool is_tracked_ = false;
+  uint64_t nodes_before_call_ = 0;
 };
 
 // Must the segment end before this C callable runs? It may look at what was put off, or act where

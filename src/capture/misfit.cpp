@@ -302,6 +302,8 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
     if (auto g = misfit_of(t, args)) return g;
   for (Guard& g : plan_.guards)
     if (!plan_.holds(g, args)) return misfit_of(g, args);
+  if (!plan_.numbers.empty() && !plan_.find_numbers(args))
+    return GuardText{"a number that a branch or a shape depends on", "another", "what it is now", {}};
   return std::nullopt;
 }
 

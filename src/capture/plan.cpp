@@ -79,6 +79,10 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
   case Guard::Kind::kArgumentEqual:
     return same_value(args[g.index], o);
   case Guard::Kind::kTypeOf:
+    if (g.number) {  // and its attributes are still in the same dict
+      PyObject** dict = _PyObject_GetDictPtr(o);
+      if (!dict || reinterpret_cast<uint64_t>(*dict) != g.number) return false;
+    }
     return reinterpret_cast<PyObject*>(Py_TYPE(o)) == g.other.get();
   case Guard::Kind::kTypeVersion: {
     const auto* type = reinterpret_cast<PyTypeObject*>(o);
@@ -86,7 +90,7 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
            PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG);
   }
   case Guard::Kind::kDict:
-    if (version_of(o) == g.number) return true;
+    if (version_of(o) == g.number && !g.is_written) return true;
     for (const Guard::Read& r : g.reads)
       if (!read_holds(o, r)) return false;
     g.number = version_of(o);
@@ -156,7 +160,7 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
   }
   for (Guard& g : guards)
     if (!holds(g, args)) return false;
-  return true;
+  return numbers.empty() || find_numbers(args);
 }
 
 IValue Plan::value(const TensorSource& s, PyObject* const* args,
@@ -167,8 +171,11 @@ IValue Plan::value(const TensorSource& s, PyObject* const* args,
 }
 
 PyObject* Plan::build(const Template& t, PyObject* const* args,
-                      const std::vector<std::vector<IValue>>& results) const {
+                      const std::vector<std::vector<IValue>>& results,
+                      const std::vector<Kept>& found) const {
   switch (t.kind) {
+  case Template::Kind::kNumber:
+    return Py_NewRef(found[static_cast<size_t>(t.object)].get());
   case Template::Kind::kObject:
     return Py_NewRef(objects[static_cast<size_t>(t.object)].get());
   case Template::Kind::kArgument:
@@ -181,7 +188,7 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
     const auto n = static_cast<Py_ssize_t>(t.items.size());
     PyObject* made = is_list ? PyList_New(n) : PyTuple_New(n);
     for (Py_ssize_t i = 0; made && i < n; ++i) {
-      PyObject* item = build(t.items[static_cast<size_t>(i)], args, results);
+      PyObject* item = build(t.items[static_cast<size_t>(i)], args, results, found);
       if (!item) {
         Py_DECREF(made);
         return nullptr;
@@ -197,7 +204,7 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
     PyObject* made = PyDict_New();
     PyObject* keys = objects[static_cast<size_t>(t.object)].get();
     for (size_t i = 0; made && i < t.items.size(); ++i) {
-      PyObject* item = build(t.items[i], args, results);
+      PyObject* item = build(t.items[i], args, results, found);
       const int done =
           item ? PyDict_SetItem(made, PyTuple_GET_ITEM(keys, static_cast<Py_ssize_t>(i)), item)
                : -1;
@@ -210,18 +217,48 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
   return nullptr;
 }
 
+bool Plan::takes(const Branch& b, PyObject* const* args,
+                 const std::vector<std::vector<IValue>>& results) const {
+  const Tensor t = value(b.tensor, args, results).to_tensor();
+  if (t.numel() != 1 || is_complex(t.dtype())) return false;
+  const bool truth = is_floating(t.dtype()) ? t.item_double() != 0 : t.item_int() != 0;
+  return truth == b.outcome;
+}
+
 std::optional<PyObject*> Plan::run(PyObject* const* args) {
+  const std::vector<Kept> found = std::move(found_);
+  found_.clear();
   std::vector<std::vector<IValue>> results;
   results.reserve(programs.size());
   try {
+    std::vector<std::vector<IValue>> varying(programs.size());
+    for (size_t i = 0; i < programs.size(); ++i)
+      if (!programs[i].varying.empty() && !fill_numbers(programs[i], found, &varying[i]))
+        return std::nullopt;
     std::vector<IValue> inputs;
-    for (PlanProgram& p : programs) {
+    size_t branch = 0;
+    const auto goes_as_recorded = [&](size_t programs_run) {
+      for (; branch < branches.size() && branches[branch].after == programs_run; ++branch)
+        if (!takes(branches[branch], args, results)) return false;
+      return true;
+    };
+    for (size_t i = 0; i < programs.size(); ++i) {
+      if (!goes_as_recorded(i)) return std::nullopt;
+      const PlanProgram& p = programs[i];
       inputs.clear();
       for (const TensorSource& s : p.inputs) inputs.push_back(value(s, args, results));
-      for (const IValue& n : p.numbers) inputs.push_back(n);
+      for (const IValue& n : p.varying.empty() ? p.numbers : varying[i]) inputs.push_back(n);
       results.push_back(p.runner->run(inputs));
     }
-    return build(result, args, results);
+    if (!goes_as_recorded(programs.size())) return std::nullopt;
+    for (const Effect& e : effects) {
+      const Kept held(e.owner.get());
+      PyObject* to = build(e.value, args, results, found);
+      const int done = to ? PyObject_SetAttr(held.get(), e.name.get(), to) : -1;
+      Py_XDECREF(to);
+      if (done < 0) return nullptr;
+    }
+    return build(result, args, results, found);
   } catch (...) {
     if (!has_writes) return std::nullopt;  // evaluating it raises where the program does
     door().set_error();
@@ -240,6 +277,8 @@ int Plan::traverse(visitproc visit, void* arg) const {
     }
   }
   for (const Kept& k : objects) Py_VISIT(k.get());
+  for (const NumberStep& n : numbers) Py_VISIT(n.object.get());
+  for (const Effect& e : effects) Py_VISIT(e.owner.get());
   return 0;
 }
 

@@ -50,6 +50,7 @@ struct Guard {
   uint64_t number = 0;
   Kept object, other;
   std::vector<Read> reads;
+  bool is_written = false;  // a dict that the plan itself writes: its version says nothing
   Kept owner{nullptr};  // for reports: of a dict, the type whose instance has it; of a cell, the
                         // variable's name
   int32_t place = -1;   // in Plan::places
@@ -76,26 +77,57 @@ struct TensorGuard {
   int32_t place = -1;                  // in Plan::places
 };
 
+// A Python number that may be another at each call: from outside, or computed of such.
+struct NumberStep {
+  enum class Kind : uint8_t { kArgument, kDict, kConstant, kOperator };
+  Kind kind;
+  int32_t index = 0;  // the argument; of kOperator: for apply_operator
+  int32_t a = -1, b = -1;
+  bool is_float = false;                 // what comes from outside has to be of the same type
+  Kept object{nullptr}, key{nullptr};    // a dict and its key; the constant
+};
+struct NumberCheck {
+  int32_t number;
+  Kept expected;
+};
+// Codes of apply_operator: arguments of BINARY_OP, then those of COMPARE_OP.
+inline constexpr int kCompare = 32;
+PyObject* apply_operator(int code, PyObject* a, PyObject* b);
+
 struct PlanProgram {
   Ref<Runner> runner;
   std::vector<TensorSource> inputs;
-  std::vector<IValue> numbers;  // after the tensors
+  std::vector<IValue> numbers;                        // after the tensors
+  std::vector<std::pair<size_t, int32_t>> varying;    // of these, which number of the plan each is
 };
 
 // How the result is built.
 struct Template {
-  enum class Kind : uint8_t { kObject, kArgument, kTensor, kTuple, kList, kDict };
+  enum class Kind : uint8_t { kObject, kArgument, kTensor, kNumber, kTuple, kList, kDict };
   Kind kind;
   TensorSource tensor{};
-  int32_t object = 0;           // in Plan::objects; of kArgument: which
+  int32_t object = 0;           // in Plan::objects; of kArgument, kNumber: which
   std::vector<Template> items;  // of a dict: values; its keys are the tuple `object`
+};
+
+// A branch that Python took on the value of a tensor.
+struct Branch {
+  size_t after;  // so many programs
+  TensorSource tensor;
+  bool outcome;
+};
+
+// owner.name = value, after the programs have run.
+struct Effect {
+  Kept owner, name;
+  Template value;
 };
 
 class Plan {
  public:
   bool fits(PyObject* const* args, size_t count, PyObject* kwnames);
-  // After fits(): a new reference, or null with a Python error set; nullopt: not this time (an op
-  // failed before anything was written), evaluate instead.
+  // After fits(): a new reference, or null with a Python error set; nullopt: not this time (a branch
+  // goes another way, or an op failed before anything was written): another plan, or evaluate.
   std::optional<PyObject*> run(PyObject* const* args);
   int traverse(visitproc visit, void* arg) const;
 
@@ -106,6 +138,10 @@ class Plan {
   std::vector<TensorGuard> tensors;
   std::vector<Kept> objects;
   std::vector<PlanProgram> programs;
+  std::vector<NumberStep> numbers;
+  std::vector<NumberCheck> number_checks;
+  std::vector<Branch> branches;  // by `after`; nothing is written before the last of them
+  std::vector<Effect> effects;
   Template result{};
   std::vector<Place> places;  // where things were read, if somebody asked for it
   bool has_writes = false;
@@ -118,7 +154,14 @@ class Plan {
   IValue value(const TensorSource& s, PyObject* const* args,
                const std::vector<std::vector<IValue>>& results) const;
   PyObject* build(const Template& t, PyObject* const* args,
-                  const std::vector<std::vector<IValue>>& results) const;
+                  const std::vector<std::vector<IValue>>& results,
+                  const std::vector<Kept>& found) const;
+  bool takes(const Branch& b, PyObject* const* args,
+             const std::vector<std::vector<IValue>>& results) const;
+  bool find_numbers(PyObject* const* args);
+  static bool fill_numbers(PlanProgram& p, const std::vector<Kept>& found,
+                           std::vector<IValue>* numbers_now);
+  std::vector<Kept> found_;  // by fits(), for the run() that follows
 };
 
 // A dict or an OrderedDict, not of a class that may do otherwise.

@@ -17,6 +17,8 @@ struct PythonDoor {
   PyObject* (*wrap)(Tensor tensor) = nullptr;   // a new reference; throws
   bool (*is_op)(PyObject* callable) = nullptr;  // a function or method of ops
   void (*set_error)() = nullptr;                // inside a catch block
+  PyCFunction module_getattr = nullptr;         // nn.Module.__getattr__
+  PyObject* module_setattr = nullptr;           // nn.Module.__setattr__; owned
   Place (*user_place)() = nullptr;              // the line of the program that runs on this thread
 };
 PythonDoor& door();

@@ -173,11 +173,12 @@ IValue result_metas(const OpDef& op, std::span<const IValue> args) {
 
 // An in-place op whose call is known to be right, so that it can be put off.
 bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
-                      std::span<const IValue> args) {
+                      std::span<const IValue> args, bool* checks_data) {
+  *checks_data = !op.is_random() && base && may_raise(*base, args);
   if (op.is_random()) return is_proved_safe(s, op, args);
   const TensorImpl& target = *args[static_cast<size_t>(op.mutated_argument())].tensor_impl();
   if (!base) return !has_overlap(target) && is_checked_fill(op, args);
-  if (may_raise(*base, args) && !is_proved_safe(s, *base, args)) return false;
+  if (*checks_data && !is_proved_safe(s, *base, args)) return false;
   if (base->pointwise()) {
     check_inplace_call(*base, args);
     return true;
@@ -285,13 +286,17 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
       if (result.is_none() && gives_nothing(op)) return result;
     } else if (written >= 0) {
       const OpDef* base = op.inplace_of();
-      runs_at_once = !is_checked_write(s, op, base, args);
+      bool checks = false;
+      runs_at_once = !is_checked_write(s, op, base, args, &checks);
+      s.trace_->checks_data |= checks;
       needs_own = runs_at_once && s.cannot_run_twice();
       if (!needs_own) result = record_write(s, op, args, runs_at_once);
     } else {
       if (may_alias(op)) result = record_view(s, op, args);
       if (result.is_none()) {
-        runs_at_once = may_raise(op, args) && !is_proved_safe(s, op, args);
+        const bool checks = may_raise(op, args);
+        s.trace_->checks_data |= checks;
+        runs_at_once = checks && !is_proved_safe(s, op, args);
         needs_own = runs_at_once && s.cannot_run_twice();
         if (!needs_own) result = record_call(s, op, args, runs_at_once);
       }
@@ -468,6 +473,7 @@ TraceNode Recorder::make_node(Segment& s, const OpDef& op, std::span<const IValu
     node.place = static_cast<int32_t>(s.trace_->places.size());
     s.trace_->places.push_back(observer_->place());
   }
+  ++num_recorded_;
   s.trace_->draws |= op.is_random();
   s.trace_->key.push_back(reinterpret_cast<uint64_t>(&op));
   for (const IValue& a : args) node.args.push_back(operand(s, a));

@@ -107,6 +107,11 @@ class Recorder final : public eager::KernelStandIn {
   }
   ProgramCache* cache() const { return cache_.get(); }
   SegmentObserver* observer() const { return observer_; }
+  // Nodes so far, and what the next one joins (null: nothing is put off).
+  uint64_t num_recorded() const { return num_recorded_; }
+  Trace* open_trace() {
+    return segment_ && !segment_->is_closed() ? segment_->trace_.get() : nullptr;
+  }
   // The recorder that is in charge on this thread, or null.
   static Recorder* current();
   void reading(const Storage& storage);  // memory of an input is touched
@@ -126,6 +131,7 @@ class Recorder final : public eager::KernelStandIn {
   Ref<Segment> segment_;
   Ref<ProgramCache> cache_;
   SegmentObserver* observer_ = nullptr;
+  uint64_t num_recorded_ = 0;
 };
 
 // Turns recording off for a scope: what runs inside runs kernels.

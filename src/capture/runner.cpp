@@ -202,6 +202,7 @@ ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace
                                        std::span<const IValue> inputs, SegmentObserver* observer) {
   const uint64_t hash = hash_of_key(trace->key);
   NumberInputs number_inputs(trace->numbers.size(), false);
+  for (const auto& [slot, number] : trace->varying) number_inputs[slot] = true;
   const char* why_new = "the ops are others than before";
   {
     std::lock_guard lock(mutex_);
@@ -212,7 +213,9 @@ ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace
       for (Variant& v : e.variants) {
         bool fits = true;
         for (size_t i = 0; i < v.numbers.size(); ++i) {
-          if (v.number_inputs[i] || same_number(v.numbers[i], trace->numbers[i])) continue;
+          if (v.number_inputs[i] ||
+              (!trace->varying.count(i) && same_number(v.numbers[i], trace->numbers[i])))
+            continue;
           fits = false;
           number_inputs[i] = true;  // it has had two values: from now on it may have any
         }

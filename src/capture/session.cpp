@@ -22,7 +22,8 @@ Recorder& thread_recorder() {
   thread_local Recorder* recorder = [] {
     Storage::set_reader_check(&check_reader);
     set_item_read_hook([] {
-      if (Tracker* tracker = is_recording() ? current_tracker() : nullptr)
+      if (Tracker* tracker = is_recording() ? current_tracker() : nullptr;
+          tracker && !tracker->is_reading())
         tracker->give_up("the value of a tensor is read");
     });
     return new Recorder;

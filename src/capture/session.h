@@ -2,6 +2,7 @@
 // and by the frame hook.
 #pragma once
 
+#include "capture/number_memory.h"
 #include "capture/recorder.h"
 
 namespace prong::capture {
@@ -11,6 +12,7 @@ struct CallTarget : RefCounted {
   Ref<ProgramCache> cache;
   const void* backend = nullptr;  // calls of one back end share their segments
   bool is_whole = false;          // fullgraph: a break is an error
+  NumberMemory numbers;           // under the GIL
 };
 
 // The recorder of this thread, recording or not. It lives as long as the process.

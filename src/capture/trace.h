@@ -2,6 +2,7 @@
 // turned into a Graph by trace_graph.cpp and shown to Python back ends by bindings/.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,7 +51,8 @@ struct Trace {
   std::vector<std::vector<Operand>> lists;
   std::vector<IValue> constants;
   std::vector<IValue> numbers;   // ints and floats of this call
-  std::vector<ValueId> inputs;   // in the order of first use
+  std::map<size_t, int32_t> varying;  // numbers that are another at each call: number of the plan
+  std::vector<ValueId> inputs;        // in the order of first use
   std::vector<ValueId> outputs;  // set when the segment closes
   std::vector<Place> places;
   std::vector<uint64_t> key;  // equal keys: the same program, save for numbers
@@ -58,6 +60,7 @@ struct Trace {
   bool draws = false;           // random numbers
   bool inputs_overlap = false;  // two inputs share a storage
   bool may_raise = false;       // the last node may raise because of its data
+  bool checks_data = false;     // some node would raise with other data
 };
 
 // Numbers of the trace that are inputs of the compiled program (they changed between calls); the

@@ -23,8 +23,8 @@ Tracker* current_tracker() {
 }
 void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
 
-Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places)
-    : is_grad_on_(eager::is_grad_enabled()), keeps_places_(keeps_places) {
+Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, NumberMemory* memory)
+    : memory_(memory), is_grad_on_(eager::is_grad_enabled()), keeps_places_(keeps_places) {
   plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   plan_->kwnames = Kept(kwnames);
 }
@@ -82,6 +82,12 @@ Term Tracker::argument(PyObject* value, int32_t index) {
     }
     watch_tensor(value, {TensorSource::Kind::kArgument, index, 0, 0});
     return Term::tensor();
+  }
+  if (varies(nullptr, static_cast<uint64_t>(index), value)) {
+    arguments_.back() = nullptr;  // no value that is the same each time
+    NumberStep step{NumberStep::Kind::kArgument};
+    step.index = index;
+    return number(std::move(step), value);
   }
   plan_->guards.push_back(
       Guard{is_plain_value(value) ? Guard::Kind::kArgumentEqual : Guard::Kind::kArgumentIs,
@@ -151,19 +157,38 @@ Term Tracker::tensor_result(PyObject* value) {
 Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeObject* owner) {
   Guard& g = guard(Guard::Kind::kDict, dict);
   if (owner && !g.owner.get()) g.owner = Kept(reinterpret_cast<PyObject*>(owner));
+  if (const auto w = overlay_.find({dict, key}); w != overlay_.end()) {
+    if (value == w->second.value.get()) return w->second.term;
+    give_up("an attribute that the call wrote has another value");
+    return {};
+  }
   g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+  if (const auto n = read_numbers_.find({dict, key}); n != read_numbers_.end()) {
+    if (value == numbers_[static_cast<size_t>(n->second.index)].value.get()) return n->second;
+    give_up("what was read from a dict changed during the call");
+    return {};
+  }
   for (const Guard::Read& r : g.reads)
     if (r.key.get() == key) {
       if (r.value.get() == value) return value ? same(value) : Term::same();
       give_up("what was read from a dict changed during the call");
       return {};
     }
+  if (PyUnicode_CheckExact(key) && varies(dict, reinterpret_cast<uint64_t>(key), value)) {
+    NumberStep step{NumberStep::Kind::kDict};
+    step.object = Kept(dict);
+    step.key = Kept(key);
+    const Term t = number(std::move(step), value);
+    read_numbers_.emplace(std::pair<const void*, const void*>(dict, key), t);
+    return t;
+  }
   g.reads.push_back({Kept(key), Kept(value), place()});
   return value ? same(value) : Term::same();
 }
 
 void Tracker::read_length(PyObject* dict) {
   Guard& g = guard(Guard::Kind::kDict, dict);
+  if (g.is_written) return give_up("the length of a dict that the call wrote to");
   g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
   PyObject* n = PyLong_FromSsize_t(PyDict_GET_SIZE(dict));
   g.reads.push_back({Kept(nullptr), Kept(n), place()});
@@ -171,6 +196,10 @@ void Tracker::read_length(PyObject* dict) {
 }
 
 Term Tracker::read_all(PyObject* dict, int what) {
+  if (guard(Guard::Kind::kDict, dict).is_written) {
+    give_up("a walk over a dict that the call wrote to");
+    return {};
+  }
   PyObject* order = PySequence_Tuple(dict);
   if (!order) {
     PyErr_Clear();
@@ -213,7 +242,10 @@ void Tracker::read_type(PyTypeObject* type) {
 
 void Tracker::read_type_of(PyObject* object) {
   Guard& g = guard(Guard::Kind::kTypeOf, object);
-  if (!g.other.get()) g.other = Kept(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  if (g.other.get()) return;
+  g.other = Kept(reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  PyObject** dict = PyType_Check(object) ? nullptr : _PyObject_GetDictPtr(object);
+  if (dict) g.number = reinterpret_cast<uint64_t>(*dict);
 }
 
 void Tracker::read_list(PyObject* list) {
@@ -272,22 +304,18 @@ void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls,
   for (const ValueId v : trace.inputs) {
     const auto source = source_of(impls[static_cast<size_t>(v)]);
     if (!source) return give_up("a graph reads a tensor of unknown origin");
-    if (source->kind == TensorSource::Kind::kProgram) {
-      auto& wanted = parts_[static_cast<size_t>(source->index)].wanted;
-      auto at = std::find(wanted.begin(), wanted.end(), source->output);
-      part.inputs.push_back({TensorSource::Kind::kProgram, source->index,
-                             static_cast<int32_t>(at - wanted.begin()), 0});
-      if (at == wanted.end()) wanted.push_back(source->output);
-    } else {
-      part.inputs.push_back(*source);
-    }
+    part.inputs.push_back(output_of(*source));
   }
   const auto index = static_cast<int32_t>(parts_.size());
   for (size_t v = 0; v < impls.size(); ++v)
     if (trace.values[v].producer >= 0)
       computed_[impls[v]] = {TensorSource::Kind::kProgram, index, static_cast<int32_t>(v), 0};
   for (const TraceNode& n : trace.nodes)
-    plan_->has_writes |= n.op->mutated_argument() >= 0 || n.op->is_random();
+    plan_->has_writes |= n.op->written_arguments() != 0 || n.op->is_random();
+  checks_data_ |= trace.checks_data;
+  // What was written cannot be undone, and the error has to come from where the program calls the op.
+  if (plan_->has_writes && checks_data_)
+    give_up("an op that other data makes fail stands beside one that writes");
   for (TensorImpl* i : impls) alive_.emplace_back(i);
   parts_.push_back(std::move(part));
 }
@@ -300,12 +328,35 @@ void Tracker::finish(PyObject* result, Term term) {
   result_term_ = term;
 }
 
+// The program's output that the source names, asked for from now on.
+TensorSource Tracker::output_of(TensorSource source) {
+  if (source.kind != TensorSource::Kind::kProgram) return source;
+  auto& wanted = parts_[static_cast<size_t>(source.index)].wanted;
+  const auto at = std::find(wanted.begin(), wanted.end(), source.output);
+  const auto index = static_cast<int32_t>(at - wanted.begin());
+  if (at == wanted.end()) wanted.push_back(source.output);
+  source.output = index;
+  return source;
+}
+
+void Tracker::branched(PyObject* tensor, bool outcome) {
+  const auto source = source_of(door().impl_of(tensor));
+  if (!source) return give_up("a branch on a tensor of unknown origin");
+  if (plan_->has_writes) return give_up("a branch on a tensor after something was written");
+  plan_->branches.push_back({parts_.size(), output_of(*source), outcome});
+}
+
 bool Tracker::describe(PyObject* value, Term term, Template* out) {
   for (size_t i = 0; i < arguments_.size() && term.is_same() && !door().is_tensor(value); ++i) {
     if (arguments_[i] != value) continue;
     out->kind =
         Template::Kind::kArgument;  // an equal one next time, and that very one is given back
     out->object = static_cast<int32_t>(i);
+    return true;
+  }
+  if (term.is_number()) {
+    out->kind = Template::Kind::kNumber;
+    out->object = term.index;
     return true;
   }
   if (term.is_same() && !door().is_tensor(value)) {
@@ -317,12 +368,7 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
     const auto source = source_of(door().impl_of(value));
     if (!source) return false;
     out->kind = Template::Kind::kTensor;
-    out->tensor = *source;
-    if (source->kind != TensorSource::Kind::kProgram) return true;
-    auto& wanted = parts_[static_cast<size_t>(source->index)].wanted;
-    auto at = std::find(wanted.begin(), wanted.end(), source->output);
-    out->tensor.output = static_cast<int32_t>(at - wanted.begin());
-    if (at == wanted.end()) wanted.push_back(source->output);
+    out->tensor = output_of(*source);
     return true;
   }
   if (!term.is_made()) return false;
@@ -358,18 +404,33 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     give_up("the result holds something that cannot be built again");
     return nullptr;
   }
+  for (Store& e : effects_) {
+    Effect effect{Kept(e.owner.get()), Kept(e.name.get()), {}};
+    if (!describe(e.value.get(), e.term, &effect.value)) {
+      give_up("an attribute is assigned something that cannot be built again");
+      return nullptr;
+    }
+    plan_->effects.push_back(std::move(effect));
+  }
   const bool taped = needs_tape_ && is_grad_on_;
   for (Part& p : parts_) {
     PlanProgram program;
     program.inputs = p.inputs;
     // A program takes different names for different memory where something is written.
+    NumberInputs inputs = p.number_inputs;
     if (!taped && p.runner && !p.trace->has_writes && p.wanted == p.runner_outputs) {
       program.runner = p.runner;
-      for (size_t i = 0; i < p.number_inputs.size(); ++i)
-        if (p.number_inputs[i]) program.numbers.push_back(p.trace->numbers[i]);
     } else {
       p.trace->outputs = p.wanted;
-      program.runner = node_loop(p.trace, NumberInputs(p.trace->numbers.size(), false), taped);
+      inputs.assign(p.trace->numbers.size(), false);
+      for (const auto& [slot, number] : p.trace->varying) inputs[slot] = true;
+      program.runner = node_loop(p.trace, inputs, taped);
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i]) continue;
+      if (const auto v = p.trace->varying.find(i); v != p.trace->varying.end())
+        program.varying.emplace_back(program.numbers.size(), v->second);
+      program.numbers.push_back(p.trace->numbers[i]);
     }
     plan_->programs.push_back(std::move(program));
   }

@@ -3,11 +3,13 @@
 // first thing that it does not understand.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "capture/number_memory.h"
 #include "capture/plan.h"
 #include "capture/recorder.h"
 
@@ -20,16 +22,19 @@ struct Term {
     kSame,    // this very object (or, of a plain value, an equal one) at each call that the guards
               // let through
     kTensor,  // a tensor that the plan can fetch or compute
+    kNumber,  // a Python number that may be another at each call
     kMade,    // made in the call: Tracker::made(index) says of what
   };
   Kind kind = Kind::kNothing;
   int32_t index = 0;
   bool is_same() const { return kind == Kind::kSame; }
   bool is_tensor() const { return kind == Kind::kTensor; }
+  bool is_number() const { return kind == Kind::kNumber; }
   bool is_made() const { return kind == Kind::kMade; }
   bool is_known() const { return kind != Kind::kNothing; }
   static Term same() { return {Kind::kSame, 0}; }
   static Term tensor() { return {Kind::kTensor, 0}; }
+  static Term number(int32_t index) { return {Kind::kNumber, index}; }
 };
 
 // A container, cell, function or iterator that the call made.
@@ -46,7 +51,7 @@ struct Made {
 class Tracker {
  public:
   // `keeps_places`: guards remember the line that read what they guard, for reports.
-  Tracker(size_t count, PyObject* kwnames, bool keeps_places = false);
+  Tracker(size_t count, PyObject* kwnames, bool keeps_places, NumberMemory* memory);
 
   bool is_on() const { return reason_.empty(); }
   const std::string& reason() const { return reason_; }
@@ -59,9 +64,30 @@ class Tracker {
   Term same(PyObject* value);                     // an object that guards vouch for: tensor or not
   Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
   Made& made(Term t) { return made_[static_cast<size_t>(t.index)]; }
-  bool is_plain(Term t, PyObject* value) const { return t.is_same() && is_plain_value(value); }
+  // A plain value that is the same at each call; a number is from now on.
+  bool is_plain(Term t, PyObject* value) {
+    if (t.is_number()) pin(t);
+    return t.is_number() || (t.is_same() && is_plain_value(value));
+  }
   Term tensor_result(PyObject* value);  // what an op gave
+  // Python takes a branch on the value of a tensor, which it is about to read.
+  bool is_reading() const { return is_reading_; }
+  void set_reading(bool is_reading) { is_reading_ = is_reading; }
+  void branched(PyObject* tensor, bool outcome);
   void looked_at_sizes() { pins_sizes_ = true; }
+
+  // ── numbers that may change between calls ──
+  bool has_numbers() const { return !numbers_.empty(); }
+  void pin(Term t);  // this one may not, after all
+  void pin_all(std::span<const Term> terms, PyObject* const* values);
+  Term number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
+  // After the call of an op: finds the numbers among its arguments in the node that was recorded for
+  // it, which is the first after `nodes_before`, or pins them. `called`: the name that an op was
+  // called by; null: an operator.
+  void bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms,
+                    PyObject* const* values);
+  // owner.name = value, and `dict` is where it stands then. False: not followed.
+  bool write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value, Term term);
 
   // ── reads of what the program may change between calls ──
   // value null: it was absent. `owner`: the type of the object whose attributes the dict holds.
@@ -97,10 +123,26 @@ class Tracker {
     TensorSource source;
     Ref<TensorImpl> impl;
   };
+  struct Number {
+    Kept value;
+    bool is_pinned = false;
+  };
+  struct Written {
+    Term term;
+    Kept value;
+  };
+  struct Store {
+    Kept owner, name, value;
+    Term term;
+  };
+  Term number(NumberStep step, PyObject* value);
+  bool varies(const void* owner, uint64_t key, PyObject* value);
+  void collect_numbers(Term t, PyObject* value, std::vector<Term>* out);
   Guard& guard(Guard::Kind kind, PyObject* object);
   Term guard_identity(PyObject* value, int32_t index);
   void watch_tensor(PyObject* tensor, TensorSource source);
   bool describe(PyObject* value, Term term, Template* out);
+  TensorSource output_of(TensorSource source);
   std::optional<TensorSource> source_of(const TensorImpl* impl);
   int32_t keep(PyObject* object);
   int32_t place();
@@ -113,11 +155,17 @@ class Tracker {
   std::vector<Ref<TensorImpl>> alive_;  // so that the addresses above stay theirs
   std::unordered_map<uint64_t, size_t> guard_at_;
   std::vector<Part> parts_;
+  NumberMemory* memory_;
+  std::vector<Number> numbers_;  // beside Plan::numbers
+  std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
+  std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
+  std::vector<Store> effects_;
   std::vector<int32_t> described_;
   std::vector<PyObject*> arguments_;  // the caller holds them
   Kept result_kept_{nullptr};
   Term result_term_;
-  bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false;
+  bool is_reading_ = false;
+  bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false, checks_data_ = false;
   const bool is_grad_on_, keeps_places_;
 };
 

@@ -1,0 +1,30 @@
+// NumberMemory: which Python numbers a compiled function has seen change between its calls: from
+// then on they are inputs of its plans, not facts. Called by tracker.cpp; the GIL is held.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace prong::capture {
+
+class NumberMemory {
+ public:
+  // Notes an int or float read from `key` of `owner` (null: the argument with that number). True if
+  // it has had two values.
+  bool varies(const void* owner, uint64_t key, PyObject* value);
+  void clear() { seen_.clear(); }
+
+ private:
+  struct Seen {
+    bool is_float;
+    uint64_t bits;
+    bool varies = false;
+  };
+  std::map<std::pair<const void*, uint64_t>, Seen> seen_;
+};
+
+}  // namespace prong::capture

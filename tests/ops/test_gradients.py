@@ -19,9 +19,6 @@ BY_NAME = {op["name"]: op for op in OPS}
 NO_GRADIENT = {
     ("linalg_qr", "t(4, 3), 'complete'"): "not differentiable when mode='complete'",
     ("linalg_qr", "t(4, 3), 'r'"): "depends on Q, which is not computed",
-    ("linalg_svd", "t(4, 3)"): "no gradient yet of the svd with full_matrices=True",
-    ("linalg_svd", "t(0, 3)"): "no gradient yet of the svd with full_matrices=True",
-    ("svd", "t(3, 4), False"): "no gradient yet of the svd with full_matrices=True",
     ("embedding_backward", "t(3, 4), torch.tensor([1, 0, 1]), 2, 0, True"): (
         "double backward is not supported with scale_grad_by_freq"
     ),
@@ -234,6 +231,8 @@ def test_in_place(op, sample):
 
 # Where PyTorch's gradient is another, and why.
 OTHER_IN_PYTORCH = {
+    "linalg_eig": "eigenvectors have no angle of their own, and it asks for one to be used",
+    "linalg_svd": "singular vectors have no sign of their own",
     "ldexp": "with an integer exponent its factor 2^other is truncated to an integer",
     "scatter.reduce": "has no gradient",
     "scatter.value_reduce": "has no gradient",

@@ -127,25 +127,6 @@ def nanquantile(
     return result.unsqueeze(dim if dim < 0 else dim + q.dim())
 
 
-@composition(method=True)
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """log of the running sum of exp along ``dim``, without overflow."""
-    if not (input.is_floating_point() or input.is_complex()):
-        input = input.to(prong.get_default_dtype())
-    if input.dim() == 0 or input.numel() == 0:
-        return input.clone()
-    # One largest number for the whole line would lose what is far below it; so the running one
-    # is used: log(sum exp) = m_i + log(sum_j exp(x_j - m_i)), by doubling steps.
-    result, step, size = input, 1, input.shape[dim]
-    while step < size:
-        rest = prong.logaddexp(
-            result.narrow(dim, step, size - step), result.narrow(dim, 0, size - step)
-        )
-        result = prong.cat([result.narrow(dim, 0, step), rest], dim)
-        step *= 2
-    return result.clone() if result is input else result
-
-
 def _spacing(y: Tensor, x: Tensor | None, dx: float | None, dim: int):
     """The widths of the intervals, so that they broadcast against y along ``dim``."""
     if x is None:

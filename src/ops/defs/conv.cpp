@@ -118,14 +118,14 @@ template <int kSpatial>
 Expr grad_of_input(Gradient& g) {
   Dims sizes = g.sizes("input");
   if (static_cast<int>(sizes.size()) == kSpatial + 2)
-    return to_input(g, g.out(), g["weight"], sizes);
+    return to_input(g, g.out(), conj(g["weight"]), sizes);
   sizes.insert(0, 1);
   const Expr dy = op<"unsqueeze">(g.out(), int64_t{0});
-  return op<"squeeze.dim">(to_input(g, dy, g["weight"], sizes), int64_t{0});
+  return op<"squeeze.dim">(to_input(g, dy, conj(g["weight"]), sizes), int64_t{0});
 }
 template <int kSpatial>
 Expr grad_of_weight(Gradient& g) {
-  Expr dy = g.out(), x = g["input"];
+  Expr dy = g.out(), x = conj(g["input"]);
   if (x.rank() == kSpatial + 1) {
     dy = op<"unsqueeze">(dy, int64_t{0});
     x = op<"unsqueeze">(x, int64_t{0});
@@ -149,6 +149,7 @@ void register_backward(Registry& r) {
         .doc(doc)
         .where({.function = false, .method = false})
         .family(Family::kMatmul)
+        .takes_complex()
         .no_vmap(kVmapLater);
   };
   add("conv_to_input(grad: Tensor, weight: Tensor, sizes: ",
@@ -161,9 +162,9 @@ void register_backward(Registry& r) {
                  const Dims& d, int64_t groups) {
         return convolve_to_input(dy, w, sizes, params(w.meta(), s, p, d, groups));
       })
-      .grad("grad", "weight", [](Gradient& g) { return convolved(g, g.out(), g["weight"]); })
+      .grad("grad", "weight", [](Gradient& g) { return convolved(g, g.out(), conj(g["weight"])); })
       .grad("weight", "grad",
-            [](Gradient& g) { return to_weight(g, g["grad"], g.out(), g.sizes("weight")); })
+            [](Gradient& g) { return to_weight(g, conj(g["grad"]), g.out(), g.sizes("weight")); })
       .samples({{"t(2, 4, 6, 5), t(4, 3, 3, 3), [2, 3, 6, 5], [1], [1], [1], 1"},
                 {"t(2, 4, 3), t(4, 2, 3), [2, 4, 8], [2], [1], [2], 2"}});
   add("conv_to_weight(grad: Tensor, input: Tensor, sizes: ",
@@ -176,9 +177,9 @@ void register_backward(Registry& r) {
                  const Dims& d, int64_t groups) {
         return convolve_to_weight(dy, x, sizes, params({sizes, x.dtype()}, s, p, d, groups));
       })
-      .grad("grad", "input", [](Gradient& g) { return convolved(g, g["input"], g.out()); })
+      .grad("grad", "input", [](Gradient& g) { return convolved(g, conj(g["input"]), g.out()); })
       .grad("input", "grad",
-            [](Gradient& g) { return to_input(g, g["grad"], g.out(), g.sizes("input")); })
+            [](Gradient& g) { return to_input(g, conj(g["grad"]), g.out(), g.sizes("input")); })
       .samples({{"t(2, 4, 6, 5), t(2, 3, 6, 5), [4, 3, 3, 3], [1], [1], [1], 1"},
                 {"t(2, 4, 3), t(2, 4, 8), [4, 2, 3], [2], [1], [2], 2"}});
 }
@@ -200,6 +201,7 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
       .doc(cat("Cross-correlation of input ", shape_doc, " with weight [O, C / groups, ...]."))
       .where({.method = false, .nn_functional = true})
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w,
                 std::optional<TensorMeta>, const Dims& s, const Dims& p, const Dims& d,
                 int64_t g) { return conv_meta<kSpatial>(op, x, w, params(w, s, p, d, g)); })
@@ -220,6 +222,7 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
       .doc("The same with padding=\"same\" or \"valid\".")
       .where({.method = false, .nn_functional = true})
       .family(Family::kMatmul)
+      .takes_complex()
       .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w,
                 std::optional<TensorMeta>, const Dims& s, const std::string& p, const Dims& d,
                 int64_t g) {

@@ -119,6 +119,7 @@ void register_one(Registry& r, std::vector<Sample> samples) {
       .doc("The transpose of a convolution, with weight [C, O / groups, ...].")
       .where({.method = false, .nn_functional = true})
       .family(Family::kMatmul)
+      .takes_complex()
       .cost(product_cost)
       .shape([](const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta>, const Dims& s,
                 const Dims& p, const Dims& extra, int64_t groups, const Dims& d) {

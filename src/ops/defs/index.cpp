@@ -172,7 +172,7 @@ void index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
               "source tensor shape must match self tensor shape, excluding the specified "
               "dimension. Got self.shape = ",
               x.sizes(), " source.shape = ", source.sizes());
-  const bool is_one = alpha.as_double() == 1;
+  const bool is_one = !alpha.is_complex() && alpha.as_double() == 1;
   const Tensor scaled = is_one ? source : call_tensor("mul", source, alpha).to(x.dtype());
   write(x, select_slices(x, d, index, "index_add_()"), x.rank() ? scaled : reshape(scaled, Dims{1}),
         Write::kAdd);
@@ -394,8 +394,10 @@ void register_slices(Registry& r) {
       .grad("input", "", [](Gradient& g) { return g.out(); })
       .grad("source", "index", [](Gradient& g) {
         const Expr dy = slices_for_source(g);
-        const double alpha = g.number("alpha");
-        return alpha == 1 ? dy : dy * alpha;
+        const IValue alpha = g.value("alpha");
+        // dy conj(alpha)
+        if (alpha.is_complex()) return conj(op<"mul">(conj(dy), alpha));
+        return alpha.to_double() == 1 ? dy : op<"mul">(dy, alpha);
       });
   pair(r, "index_copy", "(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor",
        "Copies the slices of source into the slices with the given numbers.",

@@ -304,9 +304,17 @@ void register_inverses(Registry& r) {
           const Determinant d = determinant("linalg.slogdet", a);
           return std::tuple(d.sign, d.log_size);
         })
-        .grad(name[0] == 'l' ? "A" : "input", name[0] == 'l' ? "A" : "input",
+        .grad(name[0] == 'l' ? "A" : "input",
+              name[0] == 'l' ? "A, result.0" : "input, result.0",
               [](Gradient& g) {
-                return matrices::determinant_gradient(g.out(1), g[first_argument(g)]);
+                const Expr a = g[first_argument(g)];
+                Expr slope = g.out(1);
+                // With t = tr(A^-1 dA), log|det| changes by Re t and the sign by i Im t times it.
+                if (is_complex(a.dtype()) && g.has_out(0)) {
+                  const Expr turn = g.out(0) * conj(g["result.0"]);
+                  slope = slope + (turn - conj(turn)) * 0.5;
+                }
+                return matrices::determinant_gradient(slope, a);
               })
         .samples(square)
         .reference(name[0] == 'l' ? "tuple(np.linalg.slogdet(A))"
@@ -331,14 +339,13 @@ TensorMeta lu_meta(const TensorMeta& a) {
   return {a.sizes, a.dtype};
 }
 
-// The permutation matrix of row exchanges, and the two triangles.
-std::tuple<Tensor, Tensor, Tensor> unpacked(const Tensor& lu, const Tensor& pivots) {
-  const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
-  const Dims batch(batch_of(lu.meta()));
-  const Tensor p = Tensor::empty(joined(batch, {m, m}), lu.dtype());
-  fill(p, int64_t{0});
+// The permutation matrix [..., m, m] of row exchanges.
+Tensor permutation(const Tensor& pivots, int64_t m, DType dtype) {
   const Tensor swaps = pivots.contiguous();
-  const Tensor one = call_tensor("eye", m, m, lu.dtype());
+  const int64_t k = swaps.size(-1);
+  const Dims batch(DimsView(swaps.sizes()).first(swaps.sizes().size() - 1));
+  const Tensor p = Tensor::empty(joined(batch, {m, m}), dtype);
+  fill(p, int64_t{0});
   for (int64_t b = 0; b < product(batch); ++b) {
     std::vector<int64_t> rows(static_cast<size_t>(m));
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
@@ -349,13 +356,17 @@ std::tuple<Tensor, Tensor, Tensor> unpacked(const Tensor& lu, const Tensor& pivo
       fill(p.as_strided({}, {}, p.offset() + (b * m + rows[static_cast<size_t>(i)]) * m + i),
            int64_t{1});
   }
-  Tensor lower =
-      call_tensor("tril", call_tensor("narrow", lu, -1, int64_t{0}, k), int64_t{-1}).clone();
-  const Tensor eye = call_tensor("eye", m, k, lu.dtype());
-  lower = call_tensor("add", lower, eye);
-  const Tensor upper = call_tensor("triu", call_tensor("narrow", lu, -2, int64_t{0}, k)).clone();
-  (void)one;
-  return {p, lower, upper};
+  return p;
+}
+
+// P and the two triangles; made of ops.
+std::tuple<Tensor, Tensor, Tensor> unpacked(const Tensor& lu, const Tensor& pivots) {
+  const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
+  const Tensor left = n == k ? lu : call_tensor("narrow", lu, -1, int64_t{0}, k);
+  const Tensor top = m == k ? lu : call_tensor("narrow", lu, -2, int64_t{0}, k);
+  const Tensor lower = call_tensor("add", call_tensor("tril", left, int64_t{-1}),
+                                   call_tensor("eye", m, k, lu.dtype()));
+  return {call_tensor("lu_permutation", pivots, m, lu.dtype()), lower, call_tensor("triu", top)};
 }
 
 std::tuple<TensorMeta, TensorMeta, TensorMeta> lu_parts_meta(const TensorMeta& a) {
@@ -400,7 +411,10 @@ void register_lu(Registry& r) {
                          lu.info, at);
         return std::tuple(lu.factors.matrix(), lu.pivots);
       })
-      .no_grad(kNoRule)
+      .grad("A", "result.0, result.1",
+            [](Gradient& g) {
+              return matrices::packed_lu_gradient(g.out(), g["result.0"], g["result.1"]);
+            })
       .samples(any);
   add_op(r,
          "linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> "
@@ -417,8 +431,23 @@ void register_lu(Registry& r) {
         if (check_errors) check_solved(lu.info);
         return std::tuple(lu.factors.matrix(), lu.pivots, lu.info);
       })
-      .no_grad(kNoRule)
+      .grad("A", "result.0, result.1",
+            [](Gradient& g) {
+              return matrices::packed_lu_gradient(g.out(), g["result.0"], g["result.1"]);
+            })
       .samples(any);
+  add_op(r, "lu_permutation(pivots: Tensor, size: int, dtype: dtype) -> Tensor")
+      .doc("The permutation matrix of the row exchanges of an LU.")
+      .where(kModuleOnly)
+      .not_differentiable("of whole numbers")
+      .shape([](const TensorMeta& pivots, int64_t m, DType dtype) {
+        return TensorMeta{joined(DimsView(pivots.sizes).first(pivots.sizes.size() - 1), {m, m}),
+                          dtype};
+      })
+      .kernel([](const Tensor& pivots, int64_t m, DType dtype) {
+        return permutation(pivots, m, dtype);
+      })
+      .samples({{"torch.tensor([2, 2, 3], dtype=int32), 3, float32"}});
   add_op(r, "linalg_lu(A: Tensor, *, pivot: bool = True) -> (Tensor P, Tensor L, Tensor U)")
       .doc("A as P L U: a permutation and two triangles.")
       .where(kModuleOnly)
@@ -426,10 +455,10 @@ void register_lu(Registry& r) {
       .kernel([](const Tensor& a, bool pivot) {
         check_pivoting(pivot);
         lu_meta(a.meta());
-        const Lu lu = lu_of(a);
-        return unpacked(lu.factors.matrix(), lu.pivots);
+        const IValue factors = call("linalg_lu_factor_ex", a, pivot, false);
+        return unpacked(factors.items()[0].to_tensor(), factors.items()[1].to_tensor());
       })
-      .no_grad(kNoRule)
+      .composite()
       .samples(any);
   add_op(r,
          "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: "
@@ -439,7 +468,7 @@ void register_lu(Registry& r) {
       .shape([](const TensorMeta& lu, const TensorMeta&, bool, bool) { return lu_parts_meta(lu); })
       .kernel(
           [](const Tensor& lu, const Tensor& pivots, bool, bool) { return unpacked(lu, pivots); })
-      .no_grad(kNoRule)
+      .composite()
       .samples({{"t(3, 3), torch.tensor([2, 2, 3], dtype=int32)"}});
   add_op(r,
          "linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: "
@@ -454,7 +483,17 @@ void register_lu(Registry& r) {
       .kernel([](const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
         return solve_with_lu(lu, pivots, b, left, adjoint);
       })
-      .no_grad(kNoRule)
+      .grad("LU, B", "LU, pivots, result",
+            [](Gradient& g) {
+              const bool left = g.flag("left"), adjoint = g.flag("adjoint");
+              const Expr lu = g["LU"], pivots = g["pivots"];
+              const Expr to_b = op<"linalg_lu_solve">(lu, pivots, g.out(), left, !adjoint);
+              return std::tuple(
+                  g.needs("LU") ? matrices::lu_solve_gradient(to_b, g["result"], lu, pivots, left,
+                                                              adjoint)
+                                : g.none(),
+                  to_b);
+            })
       .samples(
           {{"t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32), t(3, 2)"},
            {"t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32), t(2, 3), left=False"}});
@@ -468,7 +507,15 @@ void register_lu(Registry& r) {
       .kernel([](const Tensor& b, const Tensor& lu, const Tensor& pivots) {
         return solve_with_lu(lu, pivots, b, true, false);
       })
-      .no_grad(kNoRule)
+      .grad("input, LU_data", "LU_data, LU_pivots, result",
+            [](Gradient& g) {
+              const Expr lu = g["LU_data"], pivots = g["LU_pivots"];
+              const Expr to_b = op<"linalg_lu_solve">(lu, pivots, g.out(), true, true);
+              return std::tuple(to_b, g.needs("LU_data")
+                                          ? matrices::lu_solve_gradient(to_b, g["result"], lu,
+                                                                        pivots, true, false)
+                                          : g.none());
+            })
       .samples({{"t(3, 2), t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32)"}});
   add_op(r, "linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor")
       .doc("X of A X = B, or of X A = B where not left; B may be vectors.")

@@ -233,7 +233,7 @@ void register_svd(Registry& r) {
               return matrices::svd_gradient(g, g["result.0"], g["result.1"], g["result.2"],
                                             g.has_out(2) ? g.out(2) : g.none());
             })
-      .samples({{"t(4, 3)"}, {"t(2, 3, 4), False"}, {"t(0, 3)"}});
+      .samples({{"t(3, 3)"}, {"t(4, 3), False"}, {"t(2, 3, 4), False"}, {"t(0, 3)"}});
   add_op(r, "linalg_svdvals(A: Tensor, *, driver: str? = None) -> Tensor")
       .doc("The singular values, largest first.")
       .where(kModuleOnly)
@@ -279,7 +279,7 @@ void register_svd(Registry& r) {
                   g, g["result.0"], g["result.1"], matrices::adjoint(g["result.2"]),
                   g.has_out(2) ? matrices::adjoint(g.out(2)) : g.none());
             })
-      .samples({{"t(4, 3)"}, {"t(3, 4), False"}});
+      .samples({{"t(4, 3)"}, {"t(3, 3), False"}});
 }
 
 // ── eigenvalues ──
@@ -387,7 +387,8 @@ void register_eigen(Registry& r) {
         const Eigen e = eig("linalg.eig", a, true);
         return std::tuple(e.values, e.vectors);
       })
-      .no_grad(kNoRule)
+      .grad("A", "result.0, result.1",
+            [](Gradient& g) { return matrices::eig_gradient(g, g["result.0"], g["result.1"]); })
       .samples({{"t(3, 3)"}, {"t(2, 3, 3, dtype=float64)"}});
   add_op(r, "linalg_eigvals(A: Tensor) -> Tensor")
       .doc("Eigenvalues of square matrices, as complex numbers.")
@@ -606,19 +607,37 @@ LeastSquares least_squares(const Tensor& a, const Tensor& b, std::optional<doubl
 }
 
 void register_least_squares(Registry& r) {
-  add_op(r,
-         "linalg_lstsq(A: Tensor, B: Tensor, rcond: float? = None, *, driver: str? = None) -> "
-         "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
-      .doc("The X with the smallest |A X - B|.")
+  const char* rest = "(A: Tensor, B: Tensor, rcond: float? = None, *, driver: str? = None) -> "
+                     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)";
+  const char* why = "there are residuals only where A has full rank";
+  const std::vector<Sample> samples = {{"t(4, 3), t(4, 2)"},
+                                       {"t(3, 3) + 4 * torch.eye(3), t(3, 1), driver='gelsd'"}};
+  add_op(r, cat("least_squares", rest))
+      .doc("linalg.lstsq, whose singular values have no gradient.")
       .where(kModuleOnly)
-      .dynamic_shape("there are residuals only where A has full rank")
+      .dynamic_shape(why)
       .kernel([](const Tensor& a, const Tensor& b, std::optional<double> rcond,
                  const std::optional<std::string>& driver) {
         const LeastSquares out = least_squares(a, b, rcond, driver.value_or("gelsy"));
         return std::tuple(out.solution, out.residuals, out.rank, out.values);
       })
-      .no_grad(kNoRule)
-      .samples({{"t(4, 3), t(4, 2)"}, {"t(3, 3) + 4 * torch.eye(3), t(3, 1), driver='gelsd'"}});
+      .grad("A, B", "A, B, result.0",
+            [](Gradient& g) {
+              return matrices::least_squares_gradient(g, g["A"], g["B"], g["result.0"]);
+            })
+      .samples({samples[0]});
+  add_op(r, cat("linalg_lstsq", rest))
+      .doc("The X with the smallest |A X - B|.")
+      .where(kModuleOnly)
+      .dynamic_shape(why)
+      .kernel([](const Tensor& a, const Tensor& b, std::optional<double> rcond,
+                 const std::optional<std::string>& driver) {
+        const IValue found = call("least_squares", a, b, rcond, driver);
+        const auto result = [&](size_t i) { return found.items()[i].to_tensor(); };
+        return std::tuple(result(0), result(1), result(2), call_tensor("detach", result(3)));
+      })
+      .composite()
+      .samples(samples);
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ std::tuple<Expr, Expr> difference_slopes(Gradient& g, double bound, double scale
                                                         scale * share(g)));
 }
 std::tuple<Expr, Expr> sign_slopes(Gradient& g) {
+  if (is_complex(g["input"].dtype()) || is_complex(g["target"].dtype()))
+    return both_ways(g, g.out() * share(g) * op<"sign">(g["input"] - g["target"]));
   return both_ways(g, op<"l1_loss_backward">(g.out(), g["input"], g["target"], share(g)));
 }
 
@@ -230,6 +232,12 @@ void register_regression(Registry& r) {
             [](const Tensor& a, const Tensor& b, const std::string& reduction) {
               return reduce(call_tensor("abs", call_tensor("sub", a, b)), reduction);
             })
+      .takes_complex()
+      .shape([](const TensorMeta& a, const TensorMeta& b, const std::string& reduction) {
+        TensorMeta sizes = pair_meta(a, b);
+        sizes.dtype = real_dtype(sizes.dtype);
+        return reduced_meta(sizes, reduction);
+      })
       .grad("input, target", "input, target", [](Gradient& g) { return sign_slopes(g); });
   r.add(
        "smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = \"mean\", beta: float = "

@@ -155,12 +155,18 @@ TensorMeta linear_shape(const TensorMeta& x, const TensorMeta& w,
 
 // alpha * (a @ b) + beta * input, for mm and bmm alike.
 template <class Product>
-Tensor add_product(const Tensor& input, const TensorMeta& result, double alpha, double beta,
-                   Product&& multiply) {
+Tensor add_product(const Tensor& input, const TensorMeta& result, const Number& alpha,
+                   const Number& beta, Product&& multiply) {
   const Tensor out = Tensor::empty(result.sizes, result.dtype);
+  if (alpha.is_complex() || beta.is_complex()) {
+    multiply(out, 1.0, 0.0);
+    const Tensor scaled = call_tensor("mul", out, alpha);
+    if (beta.as_complex() == Complex128(0)) return scaled;
+    return call_tensor("add", scaled, call_tensor("mul", input, beta));
+  }
   // beta == 0: input is not read, so its NaN do not spread.
-  if (beta != 0) copy_into(out, broadcast_to(input, result.sizes));
-  multiply(out, alpha, beta);
+  if (beta.as_double() != 0) copy_into(out, broadcast_to(input, result.sizes));
+  multiply(out, alpha.as_double(), beta.as_double());
   return out;
 }
 
@@ -174,7 +180,10 @@ Cost product_cost(const OpDef&, std::span<const IValue> args) {
 
 // ── gradients ──
 
-Expr scaled(const Expr& x, double factor) { return factor == 1 ? x : x * factor; }
+Expr scaled(const Expr& x, const IValue& factor) {
+  if (factor.is_complex()) return conj(op<"mul">(conj(x), factor));
+  return factor.to_double() == 1 ? x : op<"mul">(x, factor);
+}
 
 // [.., n] as a matrix of all its rows.
 Expr as_rows(const Expr& x) {
@@ -364,20 +373,20 @@ void register_fused_add(Registry& r) {
       })
       .kernel([](const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
         check_dtypes("self", "mat2", input.dtype(), b.dtype());
-        return add_product(input, mm_shape(a.meta(), b.meta()), alpha.as_double(), beta.as_double(),
+        return add_product(input, mm_shape(a.meta(), b.meta()), alpha, beta,
                            [&](const Tensor& out, double al, double be) {
                              product_into("addmm_impl_cpu_", a, b, out, al, be);
                            });
       })
       .cost(product_cost)
-      .grad("input", "", [](Gradient& g) { return scaled(g.out(), g.number("beta")); })
+      .grad("input", "", [](Gradient& g) { return scaled(g.out(), g.value("beta")); })
       .grad("mat1", "mat2",
             [](Gradient& g) {
-              return scaled(op<"mm">(g.out(), op<"mT">(conj(g["mat2"]))), g.number("alpha"));
+              return scaled(op<"mm">(g.out(), op<"mT">(conj(g["mat2"]))), g.value("alpha"));
             })
       .grad("mat2", "mat1",
             [](Gradient& g) {
-              return scaled(op<"mm">(op<"mT">(conj(g["mat1"])), g.out()), g.number("alpha"));
+              return scaled(op<"mm">(op<"mT">(conj(g["mat1"])), g.out()), g.value("alpha"));
             })
       .no_vmap(kVmapLater)
       .samples({{"t(5), t(3, 4), t(4, 5)"},
@@ -396,20 +405,20 @@ void register_fused_add(Registry& r) {
       })
       .kernel([](const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
         check_dtypes("self", "batch2", input.dtype(), b.dtype());
-        return add_product(input, bmm_shape(a.meta(), b.meta()), alpha.as_double(),
-                           beta.as_double(), [&](const Tensor& out, double al, double be) {
+        return add_product(input, bmm_shape(a.meta(), b.meta()), alpha, beta,
+                           [&](const Tensor& out, double al, double be) {
                              batched_product_into("baddbmm_impl_cpu_", a, b, out, al, be);
                            });
       })
       .cost(product_cost)
-      .grad("input", "", [](Gradient& g) { return scaled(g.out(), g.number("beta")); })
+      .grad("input", "", [](Gradient& g) { return scaled(g.out(), g.value("beta")); })
       .grad("batch1", "batch2",
             [](Gradient& g) {
-              return scaled(op<"bmm">(g.out(), op<"mT">(conj(g["batch2"]))), g.number("alpha"));
+              return scaled(op<"bmm">(g.out(), op<"mT">(conj(g["batch2"]))), g.value("alpha"));
             })
       .grad("batch2", "batch1",
             [](Gradient& g) {
-              return scaled(op<"bmm">(op<"mT">(conj(g["batch1"])), g.out()), g.number("alpha"));
+              return scaled(op<"bmm">(op<"mT">(conj(g["batch1"])), g.out()), g.value("alpha"));
             })
       .no_vmap(kVmapLater)
       .samples({{"t(2, 3, 5), t(2, 3, 4), t(2, 4, 5)"},

@@ -75,8 +75,9 @@ Tensor normalize_rows(const Tensor& x, int64_t n, const std::optional<Tensor>& w
 }
 
 void check_layer_norm(const char* op, const TensorMeta& x, const Dims& shape,
-                      const std::optional<TensorMeta>& w, const std::optional<TensorMeta>& b) {
-  check_floating(op, x.dtype);
+                      const std::optional<TensorMeta>& w, const std::optional<TensorMeta>& b,
+                      bool takes_complex = false) {
+  check_floating(op, takes_complex ? real_dtype(x.dtype) : x.dtype);
   PRONG_CHECK(!shape.empty(), kRuntime,
               "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
               "one element, but got normalized_shape = ",
@@ -194,7 +195,7 @@ void check_batch_norm(const TensorMeta& x, bool training, bool has_running) {
 }
 
 double default_eps(DType dtype) {
-  return dtype == DType::kFloat64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+  return real_dtype(dtype) == DType::kFloat64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
 }
 
 // Results of backward ops that nobody asked for, or that are of the wrong shape then.
@@ -222,6 +223,32 @@ Cost row_cost(const OpDef&, std::span<const IValue> args) {
   const TensorMeta x = meta_from(args[0]);
   return {8.0 * static_cast<double>(x.numel()),
           2.0 * static_cast<double>(x.numel()) * static_cast<double>(size_of(x.dtype))};
+}
+
+// ── rms_norm of complex numbers: by the square x^2, not |x|^2, as PyTorch's ──
+
+Dims last_dims(size_t n) {
+  Dims dims;
+  for (size_t i = 0; i < n; ++i) dims.push_back(static_cast<int64_t>(i) - static_cast<int64_t>(n));
+  return dims;
+}
+
+Tensor complex_rms_norm(const Tensor& x, const Dims& shape, const std::optional<Tensor>& weight,
+                        double eps) {
+  const Tensor mean = call_tensor("mean", call_tensor("mul", x, x), last_dims(shape.size()), true);
+  const Tensor y = call_tensor("mul", x, call_tensor("rsqrt", call_tensor("add", mean, eps)));
+  return weight ? call_tensor("mul", y, *weight) : y;
+}
+
+// With s = mean(x^2) + eps and y = x s^-1/2: dL/ds = sum(dL/dy conj(x)) conj(-s^-3/2 / 2).
+std::tuple<Expr, Expr> complex_rms_slopes(Gradient& g, double eps) {
+  const Dims shape = g.dims("normalized_shape"), dims = last_dims(shape.size());
+  const Expr x = g["input"];
+  const Expr r = op<"rsqrt">(op<"mean">(x * x, dims, true) + eps);
+  const Expr dy = g.is_given("weight") ? g.out() * conj(g["weight"]) : g.out();
+  const Expr to_square = op<"mean">(dy * conj(x), dims, true) * conj(r * r * r);
+  return {dy * conj(r) - to_square * conj(x),
+          g.needs("weight") ? g.out() * conj(x * r) : g.none()};
 }
 
 }  // namespace
@@ -267,19 +294,21 @@ void register_norm(Registry& r) {
   r.add(
        "rms_norm(input: Tensor, normalized_shape: int[], weight: Tensor? = None, eps: float? = "
        "None) -> Tensor")
+      .takes_complex()
       .doc(
           "x / sqrt(mean(x^2) + eps) * weight over the last dimensions; eps defaults to the "
           "dtype's epsilon.")
       .where({.method = false, .nn_functional = true})
       .shape([](const TensorMeta& x, const Dims& shape, std::optional<TensorMeta> w,
                 std::optional<double>) {
-        check_layer_norm("rms_norm", x, shape, w, std::nullopt);
+        check_layer_norm("rms_norm", x, shape, w, std::nullopt, true);
         return TensorMeta{x.sizes, x.dtype};
       })
       .kernel([](const Tensor& x, const Dims& shape, std::optional<Tensor> w,
                  std::optional<double> eps) {
-        check_layer_norm("rms_norm", x.meta(), shape, meta_of(w), std::nullopt);
+        check_layer_norm("rms_norm", x.meta(), shape, meta_of(w), std::nullopt, true);
         const double e = eps.value_or(default_eps(x.dtype()));
+        if (is_complex(x.dtype())) return complex_rms_norm(x, shape, w, e);
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
           return normalize_rows<T>(in, product(DimsView(shape)), w, std::nullopt, e, false);
         });
@@ -289,6 +318,7 @@ void register_norm(Registry& r) {
             [](Gradient& g) {
               const double eps =
                   g.is_given("eps") ? g.number("eps") : default_eps(g["input"].dtype());
+              if (is_complex(g["input"].dtype())) return complex_rms_slopes(g, eps);
               const Expr d =
                   op<"norm_rows_backward">(g.out(), g["input"], g.value("normalized_shape"),
                                            g.value("weight"), eps, false, g.needs("weight"));

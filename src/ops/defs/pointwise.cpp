@@ -58,7 +58,9 @@ void check_sub(const OpDef& op, std::span<const IValue> args, DType common) {
 }
 
 Expr scaled(Expr gradient, const IValue& alpha) {
-  return is_one(alpha) ? gradient : op<"mul">(gradient, alpha);
+  if (is_one(alpha)) return gradient;
+  if (alpha.is_complex()) return conj(op<"mul">(conj(gradient), alpha));
+  return op<"mul">(gradient, alpha);
 }
 // Of steps: flat wherever they have a slope at all.
 Expr no_slope(Gradient& g, std::string_view argument) { return g.zeros(g.meta(argument)); }
@@ -568,7 +570,15 @@ void register_rounding(Registry& r) {
       .pointwise<Numbers>(
           [](auto x) { return select(x > 0, lit(x, 1), select(x < 0, lit(x, -1), lit(x, 0))); })
       .complex([](auto x) { return x == decltype(x)(0) ? x : x / std::abs(x); })
-      .grad("input", "", [](Gradient& g) { return no_slope(g, "input"); })
+      .grad("input", "input",
+            [](Gradient& g) {
+              if (!is_complex(g.meta("input").dtype)) return no_slope(g, "input");
+              // Only the angle counts: what is along x falls away.
+              const Expr x = g["input"], size = op<"abs">(x);
+              const Expr safe = op<"where">(op<"eq">(size, 0), 1.0, size);
+              const Expr turn = op<"imag">(g.out() * conj(x)) / safe;
+              return op<"complex">(-op<"imag">(x), op<"real">(x)) * (turn / (safe * safe));
+            })
       .where({.inplace = true, .aliases = {"sgn"}})
       .samples(unary_samples())
       .reference("np.sign(input)");

@@ -1,5 +1,6 @@
 // Elementary and special functions, one element at a time.
 #include "ops/gradient.h"
+#include "ops/kernels/log_sum.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/scalar_math.h"
 
@@ -55,20 +56,12 @@ Expr sinc_slope(Gradient& g) {
   return op<"where">(op<"eq">(a * x, 0), 0.0, g.out() * conj(slope));
 }
 
-// Near 0 the textbook formulas lose every digit: these don't.
+// Near 0 the textbook formula loses every digit: this one doesn't.
 template <class T>
 std::complex<T> complex_expm1(std::complex<T> z) {
   const T half_sine = std::sin(z.imag() / 2);
   const T grown = std::expm1(z.real());
   return {grown * std::cos(z.imag()) - 2 * half_sine * half_sine, (grown + 1) * std::sin(z.imag())};
-}
-template <class T>
-std::complex<T> complex_log1p(std::complex<T> z) {
-  if (std::abs(z) > T(0.5)) {
-    return std::log(T(1) + z);
-  }
-  const T a = z.real(), b = z.imag();
-  return {std::log1p(a * (a + 2) + b * b) / 2, std::atan2(b, a + 1)};
 }
 
 void register_exponentials(Registry& r) {
@@ -80,8 +73,11 @@ void register_exponentials(Registry& r) {
     }).grad("input", "result", [](Gradient& g) { return g.out() * conj(g["result"]); });
   function(r, "exp2", "2 to the power of input.", "t", "np.exp2(input)", [](auto x) {
     return exp2(x);
-  }).grad("input", "result", [](Gradient& g) {
-    return g.out() * (g["result"] * 0.69314718055994531);
+  }).complex([](auto x) {
+      using C = decltype(x);
+      return std::exp(C(0.69314718055994531) * x);
+    }).grad("input", "result", [](Gradient& g) {
+    return g.out() * conj(g["result"] * 0.69314718055994531);
   });
   function(r, "expm1", "exp(input) - 1, also right near 0.", "t", "np.expm1(input)", [](auto x) {
     return expm1(x);
@@ -109,7 +105,7 @@ void register_exponentials(Registry& r) {
   function(r, "log1p", "log(1 + input), also right near 0.", "pos", "np.log1p(input)", [](auto x) {
     return log1p(x);
   }).complex([](auto x) {
-      return complex_log1p(x);
+      return log1p_of(x);
     }).grad("input", "input", [](Gradient& g) { return g.out() / conj(g["input"] + 1.0); });
   function(r, "sqrt", "The square root.", "pos", "np.sqrt(input)", [](auto x) {
     return sqrt(x);
@@ -325,10 +321,11 @@ void register_pairs(Registry& r) {
         return select((x == y) & (abs(x) == infinity_like(x)), x, m + log1p(exp(-abs(x - y))));
       },
       false)
+      .complex([](auto x, auto y) { return log_add_exp(x, y); })
       .grad("input", "input, other",
-            [](Gradient& g) { return g.out() / (op<"exp">(g["other"] - g["input"]) + 1.0); })
+            [](Gradient& g) { return g.out() / conj(op<"exp">(g["other"] - g["input"]) + 1.0); })
       .grad("other", "input, other",
-            [](Gradient& g) { return g.out() / (op<"exp">(g["input"] - g["other"]) + 1.0); });
+            [](Gradient& g) { return g.out() / conj(op<"exp">(g["input"] - g["other"]) + 1.0); });
   function2(
       r, "logaddexp2", "log2(2^input + 2^other).", "t(3, 4), t(3, 4)",
       "np.logaddexp2(input, other)",

@@ -245,7 +245,7 @@ void register_sums(Registry& r) {
             [](Gradient& g) {
               const Expr x = op<"to">(op<"reshape">(g["input"], Dims{-1}), g.out().dtype());
               if (x.meta().numel() == 0) return g.zeros(g.meta("input"));
-              return op<"reshape">(g.out() * product_of_others(x, 0), g.sizes("input"));
+              return op<"reshape">(g.out() * product_of_others(conj(x), 0), g.sizes("input"));
             })
       .samples({{"t(3, 4)"}, {"t()"}, {"t(0)"}})
       .reference("np.prod(input)");
@@ -265,7 +265,7 @@ void register_sums(Registry& r) {
               const Expr x = op<"to">(g["input"], g.out().dtype());
               if (x.rank() == 0) return g.out();
               if (x.meta().numel() == 0) return g.zeros(x.meta());
-              return spread_out(g, g.out()) * product_of_others(x, g.integer("dim"));
+              return spread_out(g, g.out()) * product_of_others(conj(x), g.integer("dim"));
             })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0, True"}})
       .reference("np.prod(input, axis=dim, keepdims=keepdim)");

@@ -167,13 +167,13 @@ T combined(Reduce reduce, T a, T b) {
     return static_cast<T>(a + b);
   case Reduce::kMultiply:
     return static_cast<T>(a * b);
-  // A NaN, which no comparison is true for, stays.
-  case Reduce::kMax:
-    return a != a || a > b ? a : b;
-  case Reduce::kMin:
-    return a != a || a < b ? a : b;
+  default:
+    break;
   }
-  __builtin_unreachable();
+  if constexpr (is_complex_type<T>)
+    return a;  // no order: scatter_reduce refuses them
+  else  // a NaN, which no comparison is true for, stays
+    return a != a || (reduce == Reduce::kMax ? a > b : a < b) ? a : b;
 }
 
 void scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, Reduce reduce) {
@@ -186,7 +186,7 @@ void scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& sr
     });
     return;
   }
-  visit(x.dtype(), [&](auto tag) {
+  visit_any(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     for_scattered<T>(x, d, index, src,
                      [reduce](T& to, T value) { to = combined(reduce, to, value); });

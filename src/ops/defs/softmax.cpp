@@ -1,6 +1,7 @@
 // Probabilities and running sums along a dim: softmax, log_softmax, logsumexp, cumsum, cumprod,
 // cummax, cummin.
 #include "ops/gradient.h"
+#include "ops/kernels/log_sum.h"
 #include "ops/kernels/rows.h"
 #include "ops/scalar_math.h"
 
@@ -73,6 +74,7 @@ void register_softmax_slopes(Registry& r) {
 
 void register_softmax_pair(Registry& r) {
   add_op(r, "softmax(input: Tensor, dim: int, dtype: dtype? = None) -> Tensor")
+      .takes_complex()
       .doc("exp(input), scaled to sum 1 along dim.")
       .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
         return softmax_meta("softmax_lastdim_kernel_impl", x, dim, dtype);
@@ -95,6 +97,7 @@ void register_softmax_pair(Registry& r) {
           "(lambda e: e / np.sum(e, axis=dim, keepdims=True))(np.exp(input - np.max(input, "
           "axis=dim, keepdims=True)))");
   add_op(r, "log_softmax(input: Tensor, dim: int, dtype: dtype? = None) -> Tensor")
+      .takes_complex()
       .doc("log(softmax(input, dim)), without loss for small probabilities.")
       .shape([](const TensorMeta& x, int64_t dim, std::optional<DType> dtype) {
         return softmax_meta("log_softmax_lastdim_kernel_impl", x, dim, dtype);
@@ -112,18 +115,20 @@ void register_softmax_pair(Registry& r) {
           "(lambda d: d - np.log(np.sum(np.exp(d), axis=dim, keepdims=True)))(input - "
           "np.max(input, axis=dim, keepdims=True))");
   add_op(r, "logsumexp(input: Tensor, dim: int[1], keepdim: bool = False) -> Tensor")
+      .takes_complex()
       .doc("log(sum(exp(input))) over dim, without overflow.")
       .shape([](const TensorMeta& x, const IValue& dim, bool keepdim) {
         return TensorMeta{reduced_sizes(x.sizes, reduced_dims(dim, x.rank()), keepdim),
-                          is_floating(x.dtype) ? x.dtype : default_dtype()};
+                          is_inexact(x.dtype) ? x.dtype : default_dtype()};
       })
       .kernel([](const Tensor& given, const IValue& dim, bool keepdim) {
-        const Tensor x = is_floating(given.dtype()) ? given : given.to(default_dtype());
+        const Tensor x = is_inexact(given.dtype()) ? given : given.to(default_dtype());
         const Dims sizes = reduced_sizes(x.sizes(), reduced_dims(dim, x.rank()), keepdim);
         if (x.numel() == 0)
           return call_tensor("log", call_tensor("sum", call_tensor("exp", x), dim, keepdim));
         // An infinite top would make inf - inf.
-        const Tensor top = call_tensor("amax", x, dim, true);
+        const Tensor top =
+            call_tensor("amax", is_complex(x.dtype()) ? call_tensor("real", x) : x, dim, true);
         const Tensor shift =
             call_tensor("where", call_tensor("isinf", top), 0.0, top).to(x.dtype());
         const Tensor sum =
@@ -136,7 +141,7 @@ void register_softmax_pair(Registry& r) {
               const auto whole = [&](const Expr& y) {
                 return unreduced(y, g.value("dim"), g.flag("keepdim"), x.sizes());
               };
-              return whole(g.out()) * op<"exp">(x - whole(g["result"]));
+              return whole(g.out()) * conj(op<"exp">(x - whole(g["result"])));
             })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), (0, 1)"}, {"t(3, 4), 0, True"}})
       .reference("np.log(np.sum(np.exp(input), axis=tuple(dim), keepdims=keepdim))");
@@ -188,6 +193,26 @@ Tensor scan_along(const Tensor& given, int64_t dim, DType dtype, F combine) {
   else
     scan<float, double>(v, out.data<float>(), combine);
   return out.to(dtype);
+}
+
+// Of running sums of exponentials, r: sum over i >= j of dy_i exp(x_j - r_i). As logarithms, so that
+// no exponential overflows; positive and negative parts apart, as those have none.
+Expr log_sum_slopes(const Expr& dy, const Expr& x, const Expr& result, int64_t dim) {
+  const auto from_end = [&](const Expr& logs) {
+    const Dims along{dim};
+    const Expr sums = op<"logcumsumexp">(op<"flip">(logs - result, along), dim);
+    return op<"exp">(op<"flip">(sums, along) + x);
+  };
+  if (is_complex(x.dtype())) return conj(from_end(op<"log">(conj(dy))));
+  const double lowest = dy.dtype() == DType::kFloat16 ? -3e4
+                        : dy.dtype() == DType::kFloat64 ? -8e307
+                                                        : -1.6e38;
+  const auto part = [&](const Expr& sized) {
+    const Expr counts = op<"gt">(sized, 0);
+    return from_end(
+        op<"where">(counts, op<"log">(op<"where">(counts, sized, 1.0)), lowest));
+  };
+  return part(dy) - part(-dy);
 }
 
 DType scan_dtype(DType x, std::optional<DType> asked) {
@@ -341,6 +366,25 @@ void register_scans(Registry& r) {
             })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(), 0"}, {"t(0, 4), 1"}})
       .reference("np.cumsum(input, axis=dim) if input.ndim else input");
+  add_op(r, "logcumsumexp(input: Tensor, dim: int) -> Tensor")
+      .takes_complex()
+      .doc("log of the running sum of exp along dim, without overflow.")
+      .shape([](const TensorMeta& x, int64_t dim) {
+        return scan_meta(x, dim, is_inexact(x.dtype) ? x.dtype : default_dtype());
+      })
+      .kernel([](const Tensor& x, int64_t dim) {
+        const DType dtype = is_inexact(x.dtype()) ? x.dtype() : default_dtype();
+        return scan_along(x, dim, dtype, [](auto a, auto b) { return log_add_exp(a, b); });
+      })
+      .grad("input", "input, result",
+            [](Gradient& g) {
+              const Expr dy = g.out();
+              return dy.rank() == 0
+                         ? dy
+                         : log_sum_slopes(dy, g["input"], g["result"], g.integer("dim"));
+            })
+      .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(), 0"}, {"t(0, 4), 1"}})
+      .reference("np.logaddexp.accumulate(input, axis=dim) if input.ndim else input");
   add_op(r, "cumprod(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
       .takes_complex()
       .doc("The product of all elements up to each, along dim.")

@@ -272,7 +272,7 @@ Tensor convolve_to_input(const Tensor& grad, const Tensor& weight, const Dims& i
         const Tensor columns = Tensor::empty(Dims{rows, strip.length()}, grad.dtype());
         product_into("conv", w_t, matrix(dy, dy_at + strip.begin, o, strip.length(), n), columns, 1,
                      0);
-        visit(grad.dtype(), [&]<class U>(TypeTag<U>) {
+        visit_any(grad.dtype(), [&]<class U>(TypeTag<U>) {
           fold(static_cast<const U*>(columns.raw()), piece.channels,
                static_cast<U*>(out.raw()) + image, g, strip);
         });

@@ -257,9 +257,9 @@ void write(const Tensor& x, const Selection& s, const Tensor& given, Write mode)
     });
     return;
   }
-  visit(x.dtype(), [&](auto tag) {
+  visit_any(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    write_blocks(x.data<T>(), values.data<T>(), s, [](T& to, T value) {
+    write_blocks(x.template data<T>(), values.template data<T>(), s, [](T& to, T value) {
       if constexpr (std::is_same_v<T, bool>)
         to = to || value;
       else

@@ -17,6 +17,12 @@ Expr determinant_gradient(const Expr& gradient,
                           const Expr& a);  // of the logarithm of the determinant
 Expr cholesky_gradient(const Expr& gradient, const Expr& factor, bool upper);
 Expr qr_gradient(Gradient& g, const Expr& q, const Expr& r);
+Expr packed_lu_gradient(const Expr& gradient, const Expr& lu, const Expr& pivots);
+Expr lu_solve_gradient(const Expr& to_b, const Expr& x, const Expr& lu, const Expr& pivots,
+                       bool left, bool is_adjoint);
+std::tuple<Expr, Expr> least_squares_gradient(Gradient& g, const Expr& a, const Expr& b,
+                                              const Expr& x);
+Expr eig_gradient(Gradient& g, const Expr& values, const Expr& vectors);
 Expr eigh_gradient(Gradient& g, const Expr& values, const Expr& vectors);
 // to_vh: the gradient to vh, or undefined.
 Expr svd_gradient(Gradient& g, const Expr& u, const Expr& s, const Expr& vh, const Expr& to_vh);

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import array_api_strict as strict
 import numpy as np
+import prong
 import pytest
 from array_api_compat import array_namespace
 from peer import plain
@@ -133,3 +134,16 @@ def test_other_libraries_compute_with_our_tensors(library):
     outcomes = json.loads(done.stdout)
     assert len(outcomes) > 12
     assert {name: text for name, text in outcomes.items() if text != "same"} == {}
+
+
+def test_compiled_and_batched():
+    """The namespace's functions in a compiled function, and under vmap."""
+
+    def spread_of(x):
+        names = array_namespace(x)
+        return names.std(names.tanh(x), axis=-1, correction=1) + names.max(x, axis=-1)
+
+    x = xp.asarray(points())
+    expected = plain(spread_of(x))
+    np.testing.assert_array_equal(plain(prong.compile(spread_of)(x)), expected)
+    np.testing.assert_allclose(plain(prong.vmap(spread_of)(x)), expected)

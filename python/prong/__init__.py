@@ -125,6 +125,7 @@ _OF_NN = frozenset(
         "max_pool1d_with_indices",
         "native_channel_shuffle",
         "pairwise_distance",
+        "pdist",
         "pixel_shuffle",
         "pixel_unshuffle",
         "poisson_nll_loss",

@@ -70,11 +70,14 @@ bool writes_directly(const OpDef& op, std::span<const IValue> args, PyObject* ou
 PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Extras& extras) {
   if (extras.out && writes_directly(*signature.op, arguments.values(), extras.out)) {
     const Tensor out = tensor_of(extras.out);
+    const Dims sizes = out.sizes();
     {
       WithoutGil released;
       profile::Scope scope(signature.op->trace_name(), profile::Category::kOp);
       run_out(*signature.op, arguments.values(), out);
     }
+    if (product(sizes) != 0 && !(sizes == out.sizes()))
+      warn_resized(signature.op->base_name().c_str());
     return Py_NewRef(extras.out);
   }
   IValue result = run_op(*signature.op, arguments.values());

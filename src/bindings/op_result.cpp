@@ -28,12 +28,7 @@ void store_tensor(const char* name, const Tensor& result, PyObject* out) {
                 cat(name, "(): result type ", result.dtype(),
                     " can't be cast to the desired output type ", target.dtype()));
   if (!(target.sizes() == result.sizes())) {
-    if (target.numel() != 0 &&
-        PyErr_WarnFormat(PyExc_UserWarning, 1,
-                         "%s(): the tensor given as out= had another shape and was resized; "
-                         "give an empty one (out.resize_(0)) to have no warning",
-                         name) < 0)
-      throw PythonError();
+    if (target.numel() != 0) warn_resized(name);
     resize(target, result.sizes());
   }
   eager::check_not_batched(target.impl(), "out=");
@@ -68,6 +63,14 @@ void require_grad(const IValue& result) {
   PRONG_CHECK(is_inexact(t.dtype()), kRuntime,
               "only Tensors of floating point dtype can require gradients");
   t.impl()->requires_grad = true;
+}
+
+void warn_resized(const char* name) {
+  if (PyErr_WarnFormat(PyExc_UserWarning, 1,
+                       "%s(): the tensor given as out= had another shape and was resized; "
+                       "give an empty one (out.resize_(0)) to have no warning",
+                       name) < 0)
+    throw PythonError();
 }
 
 PyObject* store_out(const char* name, const IValue& result, PyObject* out) {

@@ -7,6 +7,8 @@ namespace prong::python {
 
 // requires_grad=True of factories.
 void require_grad(const IValue& result);
+// Warns that a tensor with elements, given as out=, took another shape.
+void warn_resized(const char* name);
 // Copies the result into the tensor (or tuple of tensors) given as out=; returns that object anew.
 // `name` is the function's, for its errors.
 PyObject* store_out(const char* name, const IValue& result, PyObject* out);

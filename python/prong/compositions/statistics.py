@@ -269,6 +269,18 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     return (input.unsqueeze(-1) + steps).lgamma().sum(-1) + p * (p - 1) * 0.25 * math.log(math.pi)
 
 
+@composition(method=False)
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """The n-th derivative of digamma."""
+    return _core.op_modules["special"]["polygamma"](n, input)
+
+
+@composition(function=False, method=True, inplace=True, name="polygamma")
+def _polygamma(input: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma."""
+    return polygamma(n, input)
+
+
 _diff = _core.functions["diff"]
 
 

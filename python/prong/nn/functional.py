@@ -35,6 +35,7 @@ from .function.distances import (
     cosine_similarity,
     normalize,
     pairwise_distance,
+    pdist,
 )
 from .function.fractional import (
     fractional_max_pool2d,

@@ -225,15 +225,23 @@ void register_gates(Registry& r) {
   add_op(r, "softsign(input: Tensor) -> Tensor")
       .doc("input / (1 + |input|).")
       .pointwise<Floats>([](auto x) { return x / (1 + abs(x)); }, {.int_to_float = kEveryVariant})
+      .complex([](auto x) { return x / (1 + std::abs(x)); })
       .grad("input", "input",
-            [](Gradient& g) { return op<"softsign_backward">(g.out(), g["input"]); })
+            [](Gradient& g) {
+              const Expr x = g["input"];
+              if (!is_complex(x.dtype())) return op<"softsign_backward">(g.out(), x);
+              // The size in the denominator is a function of its own, to real numbers.
+              const Expr d = op<"abs">(x) + 1.0, along = op<"real">(g.out() * conj(x));
+              return g.out() / d - op<"sign">(x) * (along / (d * d));
+            })
       .where(kFunctional)
       .reference("input / (1 + np.abs(input))");
   add_op(r, "tanhshrink(input: Tensor) -> Tensor")
       .doc("input - tanh(input).")
       .pointwise<Floats>([](auto x) { return x - tanh(x); }, {.int_to_float = kEveryVariant})
+      .complex([](auto x) { return x - std::tanh(x); })
       .grad("input", "input",
-            [](Gradient& g) { return g.out() * op<"square">(op<"tanh">(g["input"])); })
+            [](Gradient& g) { return g.out() * conj(op<"square">(op<"tanh">(g["input"]))); })
       .where(kFunctional)
       .reference("input - np.tanh(input)");
   add_op(r, "softshrink(input: Tensor, lambd: Scalar = 0.5) -> Tensor")

@@ -40,6 +40,7 @@ TOLERANCE = {
 RANDOM = {
     "normal", "randn", "randn_like", "randint", "uniform", "multinomial", "empty", "empty_like",
     "nn.functional.dropout", "bernoulli", "new_empty", "rand_like", "randint_like",
+    "cauchy", "exponential", "geometric", "log_normal",
     "new_empty_strided", "empty_strided", "empty_permuted", "nn.functional.dropout2d",
     "nn.functional.dropout3d", "nn.functional.alpha_dropout", "nn.functional.rrelu",
     "nn.functional.feature_alpha_dropout", "nn.functional.multi_head_attention_forward",
@@ -59,6 +60,7 @@ _AS_SAMPLES_SAY = {
     "H": lambda x: x.H,
     "mT": lambda x: x.mT,
     "mH": lambda x: x.mH,
+    "polygamma": lambda x, n, **options: prong.polygamma(n, x, **options),
     "zero_": lambda x: x.clone().zero_(),
     "resize_": lambda x, size: x.clone().resize_(size),
     "resize_as_": lambda x, other: x.clone().resize_as_(other),
@@ -72,6 +74,7 @@ _AS_SAMPLES_SAY = {
         prong.nn.functional.embedding_bag(index, weight, **options)
     ),
 }
+_INPLACE_ONLY = {"cauchy", "exponential", "fill", "geometric", "log_normal", "uniform"}
 _METHODS = {"bfloat16", "double", "half", "long", "bool", "float", "int"}
 
 
@@ -217,7 +220,7 @@ class OpRun:
             return said
         if name in _METHODS:
             return getattr(prong.Tensor, name)
-        if name in ("uniform", "fill") or op.variant_test_name == "in_place":
+        if name in _INPLACE_ONLY or op.variant_test_name == "in_place":
             method = getattr(prong.Tensor, f"{name}_")
             return lambda x, *args, **kwargs: method(x.clone(), *args, **kwargs)
         return find(name)

@@ -30,6 +30,16 @@ def pairwise_distance(
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """p-norms of the differences of all pairs of rows, the first row's first."""
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    first, second = prong.triu_indices(input.size(0), input.size(0), 1)
+    return (input[first] - input[second]).norm(p, -1)
+
+
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1^T W_k input2 for each output k, plus bias."""
     if input1.dim() != input2.dim():

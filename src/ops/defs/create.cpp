@@ -257,6 +257,11 @@ Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dty
 
 Tensor logspace(const Number& start, const Number& end, int64_t steps, double base, DType dtype) {
   check_steps(steps);
+  if (is_complex(dtype)) {
+    const Tensor exponent = linspace(start, end, steps, DType::kComplex128);
+    const Number log{IValue(std::log(base))};
+    return call_tensor("exp", call_tensor("mul", exponent, log)).to(dtype);
+  }
   Tensor out = Tensor::empty(Dims{steps}, dtype);
   const auto exponent = spaced<double>(start.as_double(), end.as_double(), steps);
   visit(dtype, [&](auto tag) {

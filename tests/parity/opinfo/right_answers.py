@@ -73,15 +73,29 @@ def _decomposes(name: str, sample, got: list, want: list) -> None:
     assert_close(vectors.mH @ vectors, eye, rtol=1e-4, atol=1e-4 if a.dtype in WIDE else 1e-8)
 
 
+def _has_eigenvectors(name: str, sample, got: list, want: list) -> None:
+    """Eigenvalues are PyTorch's; eigenvectors have length 1 and belong to them."""
+    values, vectors = got
+    tolerance = 1e-3 if want[0].dtype in WIDE else 1e-8
+    assert_close(values, want[0], rtol=tolerance, atol=tolerance)
+    assert vectors.dtype == want[1].dtype and vectors.shape == want[1].shape
+    a = sample.input.detach().to(vectors.dtype)
+    products = a @ vectors, vectors * values.unsqueeze(-2)
+    assert_close(*products, rtol=tolerance, atol=tolerance)
+    lengths = torch.linalg.vector_norm(vectors, dim=-2)
+    assert_close(lengths, torch.ones_like(lengths), rtol=tolerance, atol=tolerance)
+
+
 SPECIFIED = {
     **dict.fromkeys(_DIM, _names_equal_elements),
+    "linalg.eig": _has_eigenvectors,
     "linalg.eigh": _decomposes,
 }
 
 
 def without_phase(name: str, result):
     """What of a result has a gradient that does not depend on the factor that was chosen."""
-    return (result[0], abs(result[1])) if name == "linalg.eigh" else result
+    return (result[0], abs(result[1])) if name in ("linalg.eig", "linalg.eigh") else result
 
 
 # ── narrow types ──

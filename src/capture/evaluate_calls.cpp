@@ -2,6 +2,7 @@
 #include <opcode.h>
 
 #include <cstring>
+#include <unordered_map>
 
 #include "capture/evaluator.h"
 #include "capture/session.h"
@@ -56,11 +57,12 @@ std::string name_of_callable(PyObject* callable) {
 
 PyObject* interned(const char* word) { return PyUnicode_InternFromString(word); }
 
+// `word` is a literal; its string object lives on.
 PyObject* type_attribute(PyTypeObject* type, const char* word) {
-  PyObject* name = interned(word);
-  PyObject* found = name ? _PyType_Lookup(type, name) : nullptr;
-  Py_XDECREF(name);
-  return found;
+  static std::unordered_map<const void*, PyObject*> names;  // under the GIL
+  PyObject*& name = names[word];
+  if (!name) name = interned(word);
+  return name ? _PyType_Lookup(type, name) : nullptr;
 }
 
 // Attribute access on instances follows the usual rules: no __getattribute__ of its own.
@@ -203,6 +205,9 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
   }
   if (owner.is_made()) {
     if (is_bound) return t->make(Made::Kind::kMethod, {Term::same(), owner}, {value, object});
+    const Made& m = t->made(owner);
+    for (size_t k = 0; m.has_names && k < m.items.size(); ++k)
+      if (m.objects[k] == value) return m.items[k];
     t->give_up(std::string("attribute ") + word + " of what the call made");
     return {};
   }

@@ -563,7 +563,9 @@ Evaluator::Next Evaluator::for_iter(const Instruction& i) {
 Evaluator::Next Evaluator::unpack(const Instruction& i) {
   PyObject* source = top();
   // Other lengths and other types have messages of their own in the interpreter.
-  if (!(PyTuple_CheckExact(source) || PyList_CheckExact(source)) ||
+  const bool is_tuple =
+      PyTuple_Check(source) && Py_TYPE(source)->tp_iter == PyTuple_Type.tp_iter;
+  if (!(is_tuple || PyList_CheckExact(source)) ||
       PySequence_Fast_GET_SIZE(source) != i.arg)
     return Next::kInterpret;
   std::vector<Term> terms(static_cast<size_t>(i.arg));
@@ -572,7 +574,7 @@ Evaluator::Next Evaluator::unpack(const Instruction& i) {
     for (int k = 0; k < i.arg; ++k) {
       if (s.is_made() && t->made(s).items.size() == static_cast<size_t>(i.arg))
         terms[static_cast<size_t>(k)] = t->made(s).items[static_cast<size_t>(k)];
-      else if (s.is_same() && PyTuple_CheckExact(source))
+      else if (s.is_same() && PyTuple_Check(source))
         terms[static_cast<size_t>(k)] = t->same(PyTuple_GET_ITEM(source, k));
       else if (s.is_same())
         terms[static_cast<size_t>(k)] = t->read_list_item(source, PyList_GET_ITEM(source, k));

@@ -14,6 +14,8 @@ namespace prong::capture {
 
 namespace {
 
+constexpr size_t kMaxFacts = 4096;
+
 // Thrown where a kernel that runs on a stand-in without memory wants to read it.
 struct DataNeeded {};
 struct NoData final : DeferredWork {
@@ -150,6 +152,57 @@ bool is_checked_fill(const OpDef& op, std::span<const IValue> args) {
     return false;
   }
   return true;
+}
+
+// All that a kernel can go by without reading memory, as bytes.
+void add_facts(const IValue& v, std::string* facts) {
+  const auto add = [&](uint64_t word) {
+    facts->append(reinterpret_cast<const char*>(&word), sizeof word);
+  };
+  add(static_cast<uint64_t>(v.tag()));
+  if (v.is_tensor()) {
+    const TensorImpl& t = *v.tensor_impl();
+    add(static_cast<uint64_t>(t.dtype) << 8 | static_cast<uint64_t>(t.is_wrapped_number) << 1 |
+        static_cast<uint64_t>(t.is_apart));
+    add(static_cast<uint64_t>(t.offset));
+    add(t.storage->bytes());
+    add(t.sizes.size());
+    for (const int64_t n : t.sizes) add(static_cast<uint64_t>(n));
+    for (const int64_t n : t.strides) add(static_cast<uint64_t>(n));
+  } else if (v.is_int()) {
+    add(static_cast<uint64_t>(v.to_int()));
+  } else if (v.is_bool()) {
+    add(v.to_bool() ? 1 : 0);
+  } else if (v.is_float()) {
+    const double d = v.to_double();
+    uint64_t bits;
+    std::memcpy(&bits, &d, sizeof bits);
+    add(bits);
+  } else if (v.is_dtype()) {
+    add(static_cast<uint64_t>(v.to_dtype()));
+  } else if (v.is_string()) {
+    add(v.to_string().size());
+    *facts += v.to_string();
+  } else if (v.is_list() || v.is_tuple()) {
+    add(v.items().size());
+    for (const IValue& item : v.items()) add_facts(item, facts);
+  }
+}
+
+// Of the whole call; empty: it depends on more than that (a Python number held as a tensor).
+std::string facts_of(const OpDef& op, std::span<const IValue> args) {
+  std::string facts;
+  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast}) {
+    const uint64_t word = context()[w];
+    facts.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  const OpDef* address = &op;
+  facts.append(reinterpret_cast<const char*>(&address), sizeof address);
+  for (const IValue& a : args) {
+    if (a.is_tensor() && a.tensor_impl()->is_wrapped_number) return {};
+    add_facts(a, &facts);
+  }
+  return facts;
 }
 
 IValue abstract(const IValue& v) {
@@ -355,6 +408,9 @@ IValue Recorder::record_writes(Segment& s, const OpDef& op, std::span<const IVal
 // For ops that may give a view or the argument itself: the kernel runs on stand-ins that have
 // geometry but no memory. None where it wants to read, so that its result is a new tensor.
 IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue> args) {
+  // To find out costs an exception; the same facts lead to the same answer.
+  std::string facts = op.family() == Family::kView ? std::string() : facts_of(op, args);
+  if (!facts.empty() && reads_data_.count(facts)) return {};
   std::vector<std::pair<const Storage*, Tensor>> originals;  // of stand-in storages
   std::vector<std::pair<const TensorImpl*, IValue>> same;
   const auto stand_in = [&](const IValue& v) -> IValue {
@@ -385,6 +441,8 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     RecordingOff off;
     raw = op.kernel()(op, fakes);
   } catch (const DataNeeded&) {
+    if (reads_data_.size() >= kMaxFacts) reads_data_.clear();
+    if (!facts.empty()) reads_data_.insert(std::move(facts));
     return {};
   }
   bool is_view = true;
@@ -436,6 +494,7 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     if (i == 0) node.first_output = v;
   }
   s.trace_->nodes.push_back(std::move(node));
+  s.trace_->key.push_back(uint64_t{6} << 60 | outputs.size());  // as many as a size, for unbind()
   if (raw.is_tensor()) return outputs[0];
   return raw.is_list() ? IValue::list(std::move(outputs)) : IValue::tuple(std::move(outputs));
 }
@@ -462,6 +521,7 @@ IValue Recorder::deferred(Segment& s, const IValue& meta, TraceNode& node) {
   std::vector<IValue> items;
   for (const IValue& m : meta.items()) items.push_back(one(m));
   node.num_outputs = count;
+  s.trace_->key.push_back(uint64_t{6} << 60 | static_cast<uint64_t>(count));
   node.result = meta.is_list() ? ResultKind::kList : ResultKind::kTuple;
   return meta.is_list() ? IValue::list(std::move(items)) : IValue::tuple(std::move(items));
 }

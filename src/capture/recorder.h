@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "capture/runner.h"
 #include "capture/trace.h"
@@ -132,6 +133,7 @@ class Recorder final : public eager::KernelStandIn {
   Ref<ProgramCache> cache_;
   SegmentObserver* observer_ = nullptr;
   uint64_t num_recorded_ = 0;
+  std::unordered_set<std::string> reads_data_;  // calls that are no views, see record_view
 };
 
 // Turns recording off for a scope: what runs inside runs kernels.

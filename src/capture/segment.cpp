@@ -7,6 +7,7 @@
 #include "capture/segment_lock.h"
 #include "capture/tracker.h"
 #include "eager/modes.h"
+#include "eager/node.h"
 
 namespace prong::capture {
 
@@ -99,18 +100,29 @@ void Segment::choose_outputs() {
     bool is_needed = false;
   };
   std::unordered_map<const Storage*, Seen> seen;
+  // A view that nobody else has keeps its base only for us.
+  std::unordered_map<const TensorImpl*, uint32_t> held;
+  const auto note_base = [&](const TensorImpl& t) {
+    if (t.use_count() == 1 && eager::is_view(&t)) held[eager::meta_of(&t)->base.impl()] += 1;
+  };
+  for (const Live& live : live_) note_base(*live.impl);
+  for (const Ref<TensorImpl>& alias : aliases_) note_base(*alias);
+  const auto is_seen = [&](const TensorImpl& t) {
+    const auto it = held.find(&t);
+    return t.use_count() > 1 + (it == held.end() ? 0 : it->second);
+  };
   for (size_t i = 0; i < live_.size(); ++i) {
     const Live& live = live_[i];
     if (!live.is_deferred) continue;
     Seen& s = seen.try_emplace(live.storage.get(), Seen{static_cast<ValueId>(i)}).first->second;
     s.refs += live.impl->storage == live.storage ? 2 : 1;
-    s.is_needed |= live.impl->use_count() > 1;
+    s.is_needed |= is_seen(*live.impl);
   }
   for (const Ref<TensorImpl>& alias : aliases_) {
     const auto it = seen.find(alias->storage.get());
     if (it == seen.end()) continue;
     it->second.refs += 1;
-    it->second.is_needed |= alias->use_count() > 1;
+    it->second.is_needed |= is_seen(*alias);
   }
   for (size_t i = 0; i < live_.size(); ++i) {
     if (!live_[i].is_deferred) continue;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "capture/session.h"
 #include "eager/modes.h"
 
 namespace prong::capture {
@@ -136,11 +137,17 @@ Term Tracker::tensor_result(PyObject* value) {
     give_up("an op's answer depends on data");
     return {};
   }
-  if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) {
+  // A tuple with names is one for whoever takes its items.
+  if (!PyTuple_Check(value) && !PyList_CheckExact(value)) {
     give_up("an op gave something else than tensors");
     return {};
   }
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(value);
+  // So many by the op's own rule, or as many as some size?
+  const Trace* trace = thread_recorder().open_trace();
+  if (!trace || trace->nodes.empty() || trace->nodes.back().result != ResultKind::kTuple ||
+      trace->nodes.back().num_outputs != n)
+    looked_at_sizes();
   std::vector<Term> items;
   std::vector<PyObject*> objects;
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -148,8 +155,10 @@ Term Tracker::tensor_result(PyObject* value) {
     items.push_back(door().is_exact_tensor(item) ? tensor_result(item) : Term());
     objects.push_back(item);
   }
-  return make(PyTuple_CheckExact(value) ? Made::Kind::kTuple : Made::Kind::kList, std::move(items),
-              std::move(objects));
+  const Term made_now = make(PyTuple_Check(value) ? Made::Kind::kTuple : Made::Kind::kList,
+                             std::move(items), std::move(objects));
+  if (made_now.is_made()) made(made_now).has_names = !PyTuple_CheckExact(value) && PyTuple_Check(value);
+  return made_now;
 }
 
 // ── reads ──
@@ -373,7 +382,8 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   }
   if (!term.is_made()) return false;
   const Made& m = made(term);
-  if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict)
+  if (m.has_names || (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList &&
+                      m.kind != Made::Kind::kDict))
     return false;
   if (std::find(described_.begin(), described_.end(), term.index) != described_.end())
     return false;  // one object in two places

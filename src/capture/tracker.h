@@ -46,6 +46,7 @@ struct Made {
   std::vector<Kept> keys;          // of a dict
   size_t position = 0;             // of an iterator
   Term source;                     // of an iterator: what it walks
+  bool has_names = false;          // a tuple of a type of its own, as max() gives
 };
 
 class Tracker {

@@ -245,3 +245,75 @@ def test_a_training_step_is_one_graph_after_the_first(optimizer):
             assert p.grad.tolist() == q.grad.tolist()
     assert len(graphs) <= 4
     assert step._counters()["breaks"] == 0
+
+
+def test_as_many_results_as_a_size_are_counted_anew():
+    def f(x):
+        parts = list(x.unbind(0))
+        a, *rest = torch.split(x, 1)
+        return [p * 2 for p in parts], a + 1, len(rest), torch.stack(x.chunk(2)[:1])
+
+    g = torch.compile(f)
+    for n in (1, 3, 1, 3, 2, 4, 1, 2):
+        x = torch.arange(n * 2.0).reshape(n, 2)
+        want, got = f(x), g(x)
+        assert [p.tolist() for p in want[0]] == [p.tolist() for p in got[0]]
+        assert want[1].tolist() == got[1].tolist() and want[2] == got[2]
+        assert want[3].tolist() == got[3].tolist()
+
+
+def test_results_with_names_are_followed():
+    def f(x):
+        values, indices = x.max(1)
+        top = torch.topk(x, 2)
+        return values + indices, top.values.sum() + top[1].sum(), x.sort(0).indices
+
+    g = torch.compile(f)
+    for i in range(4):
+        x = torch.sin(torch.arange(12.0) + i).reshape(3, 4)
+        assert [t.tolist() for t in f(x)] == [t.tolist() for t in g(x)]
+    assert g._counters()["replays"] == 3
+
+
+def test_whole_named_results_keep_their_type():
+    def f(x):
+        return x.max(1)
+
+    g = torch.compile(f)
+    x = torch.arange(6.0).reshape(2, 3)
+    for _ in range(3):
+        assert type(g(x)) is type(f(x)) and g(x).values.tolist() == [2.0, 5.0]
+
+
+def test_forks_inside_run_and_give_what_they_give_outside():
+    def work(x, n):
+        for _ in range(n):
+            x = (x * 1.5).tanh()
+        return x
+
+    def f(x):
+        first = torch.jit.fork(work, x, 3)
+        second = torch.jit.fork(work, x + 1, 2)
+        here = x * 2
+        return torch.jit.wait(first) + torch.jit.wait(second) + here
+
+    g = torch.compile(f)
+    for i in range(4):
+        x = torch.full((3,), float(i))
+        assert g(x).tolist() == f(x).tolist()
+
+
+def test_an_error_of_a_fork_inside_comes_from_its_wait():
+    def work(x):
+        return x[torch.tensor([9])]
+
+    def f(x):
+        future = torch.jit.fork(work, x * 2)
+        try:
+            return torch.jit.wait(future).tolist()
+        except IndexError:
+            return "refused"
+
+    g = torch.compile(f)
+    for _ in range(3):
+        assert g(torch.ones(2)) == f(torch.ones(2)) == "refused"

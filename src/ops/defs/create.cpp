@@ -233,6 +233,13 @@ void check_steps(int64_t steps) {
   PRONG_CHECK(steps >= 0, kRuntime, "number of steps must be non-negative");
 }
 
+// Whole in an integer type T.
+template <class T, class C>
+C end_point(const Number& x) {
+  return std::is_integral_v<T> ? static_cast<C>(convert<T>(x.as_double()))
+                               : static_cast<C>(x.as_double());
+}
+
 Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dtype) {
   check_steps(steps);
   if (is_complex(dtype)) {
@@ -246,11 +253,7 @@ Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dty
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = std::conditional_t<std::is_same_v<T, float>, float, double>;
-    const auto end_point = [](const Number& x) {  // whole in an integer type
-      return std::is_integral_v<T> ? static_cast<C>(convert<T>(x.as_double()))
-                                   : static_cast<C>(x.as_double());
-    };
-    generate<T>(out, spaced<C>(end_point(start), end_point(end), steps));
+    generate<T>(out, spaced<C>(end_point<T, C>(start), end_point<T, C>(end), steps));
   });
   return out;
 }
@@ -263,9 +266,22 @@ Tensor logspace(const Number& start, const Number& end, int64_t steps, double ba
     return call_tensor("exp", call_tensor("mul", exponent, log)).to(dtype);
   }
   Tensor out = Tensor::empty(Dims{steps}, dtype);
-  const auto exponent = spaced<double>(start.as_double(), end.as_double(), steps);
+  if (is_complex(dtype)) {
+    const Complex128 a = start.as_complex(), b = end.as_complex();
+    const auto real = spaced<double>(a.real(), b.real(), steps),
+               imaginary = spaced<double>(a.imag(), b.imag(), steps);
+    visit_complex(dtype, [&](auto tag) {
+      generate<typename decltype(tag)::type>(out, [&](int64_t i) {
+        return std::pow(Complex128(base), Complex128(real(i), imaginary(i)));
+      });
+    });
+    return out;
+  }
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    using C = std::conditional_t<std::is_integral_v<T>, float, double>;
+    const auto exponent =
+        spaced<C>(end_point<T, C>(start), end_point<T, C>(end), steps);
     generate<T>(out, [&](int64_t i) { return std::pow(base, exponent(i)); });
   });
   return out;

@@ -148,11 +148,12 @@ void register_pointwise_composite(Registry& r) {
       .reference("np.diff(input, n, axis=dim)");
   add_op(r, "ldexp(input: Tensor, other: Tensor) -> Tensor")
       .doc("input * 2^other.")
+      .takes_complex()
       .where({.inplace = true})
       .shape([](const TensorMeta& x, const TensorMeta& y) {
         ResultType type;
         type.add(x);
-        type.add(TensorMeta{y.sizes, is_floating(y.dtype) ? y.dtype : default_dtype()});
+        type.add(TensorMeta{y.sizes, is_inexact(y.dtype) ? y.dtype : default_dtype()});
         return TensorMeta{broadcast_shapes(x.sizes, y.sizes), type.get()};
       })
       .kernel([](const Tensor& x, const Tensor& y) {

@@ -260,11 +260,6 @@ Tensor linspace(const Number& start, const Number& end, int64_t steps, DType dty
 
 Tensor logspace(const Number& start, const Number& end, int64_t steps, double base, DType dtype) {
   check_steps(steps);
-  if (is_complex(dtype)) {
-    const Tensor exponent = linspace(start, end, steps, DType::kComplex128);
-    const Number log{IValue(std::log(base))};
-    return call_tensor("exp", call_tensor("mul", exponent, log)).to(dtype);
-  }
   Tensor out = Tensor::empty(Dims{steps}, dtype);
   if (is_complex(dtype)) {
     const Complex128 a = start.as_complex(), b = end.as_complex();
@@ -280,8 +275,7 @@ Tensor logspace(const Number& start, const Number& end, int64_t steps, double ba
   visit(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = std::conditional_t<std::is_integral_v<T>, float, double>;
-    const auto exponent =
-        spaced<C>(end_point<T, C>(start), end_point<T, C>(end), steps);
+    const auto exponent = spaced<C>(end_point<T, C>(start), end_point<T, C>(end), steps);
     generate<T>(out, [&](int64_t i) { return std::pow(base, exponent(i)); });
   });
   return out;

@@ -227,7 +227,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return prong.nn.functional.bilinear(input1, input2, weight, bias)
 
 
-@composition(method=True, takes_out=False)
+@composition(method=True)
 def lu(input: Tensor, pivot: bool = True, get_infos: bool = False):
     """The LU factors in one matrix and the row exchanges (linalg.lu_factor_ex)."""
     factors, pivots, info = _core.op_modules["linalg"]["lu_factor_ex"](input, pivot=pivot)

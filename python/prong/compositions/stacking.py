@@ -209,7 +209,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return powers if increasing else powers.flip(1)
 
 
-@composition(method=True, takes_out=False)
+@composition(method=True)
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """narrow, copied."""
     return input.narrow(dim, start, length).clone()

@@ -279,8 +279,7 @@ std::mutex view_lock;  // two threads may ask for the history of one view
 void refresh_view(const Tensor& view) {
   AutogradMeta& meta = *meta_of(view.impl());
   if (!meta.base.requires_grad() || !can_require_grad(view.dtype()) ||
-      meta.view_version.load(std::memory_order_acquire) == view.version() ||
-      meta.origin == AutogradMeta::Origin::kInference)
+      meta.view_version.load(std::memory_order_acquire) == view.version() || !meta.follows_base())
     return;
   std::lock_guard guard(view_lock);
   if (meta.view_version.load(std::memory_order_relaxed) == view.version()) return;

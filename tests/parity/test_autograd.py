@@ -306,6 +306,17 @@ def writes_through_data_are_not_counted(t):
 
 
 @program
+def view_made_without_gradients_stays_without(t):
+    x = leaf(t, 1.0, 2.0)
+    with t.no_grad():
+        v = x.view(-1)
+        v.mul_(2)
+    y = (v * 3).sum()
+    (x * x).sum().backward()
+    return v.requires_grad, y.requires_grad, x, x.grad
+
+
+@program
 def expand_and_reduce(t):
     x = t.tensor([[1.0], [2.0]], requires_grad=True)
     (x.expand(2, 3) * t.tensor([1.0, 2.0, 3.0])).sum().backward()

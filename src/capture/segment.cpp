@@ -202,7 +202,8 @@ void Segment::run() {
   if (!is_dead) {
     found = recorder_.cache()->find(trace_, tensors, observer);
     if (observer) observer->on_run(trace_, found);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start =
+        found.is_new ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     std::vector<IValue> results;
     try {
       results = found.runner->run(program_inputs(trace, found.number_inputs, tensors));
@@ -211,8 +212,10 @@ void Segment::run() {
       throw;
     }
     fill(std::move(results));
-    const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
-    if (observer && found.is_new) observer->on_first_run(time.count());
+    if (observer && found.is_new) {
+      const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
+      observer->on_first_run(time.count());
+    }
   }
   if (Tracker* tracker = current_tracker()) {
     std::vector<TensorImpl*> impls;

@@ -250,8 +250,10 @@ void tell_limit(CompiledFunction* f, const std::string& why) {
 
 constexpr int kMaxUnplanned = 4;  // so many calls in a row gave no plan: no more attempts
 
-// Evaluates the call and records it; leaves a plan where all of it was followed.
-PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject* kwnames) {
+// Evaluates the call and records it; leaves a plan where all of it was followed. `proven`: a plan
+// that fits and has not been run with `new_sizes`; it is given them in place of a second plan.
+PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject* kwnames,
+                   Plan* proven = nullptr, std::vector<int64_t> new_sizes = {}) {
   CompiledFunction* f = as_compiled(self);
   const Ref<Target> target(f->target);  // the function may be dropped by what it calls
   const Owned itself = Owned::borrow(self);
@@ -262,12 +264,13 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   std::vector<Term> terms;
   static const bool skips_plans = env_has("PRONG_SKIP", "plans");
   const bool may_plan = !skips_plans && !is_recording() && f->unplanned < kMaxUnplanned;
-  const bool is_planned = may_plan && f->plans->size() < max_plans;
+  const bool is_planned = may_plan && (proven || f->plans->size() < max_plans);
   const bool is_asked = f->listener || f->guard_listener || is_logged(LogTopic::kGuards) ||
                         is_logged(LogTopic::kRecompiles) || stance != Stance::kDefault ||
                         is_recompile_an_error;
   std::string why_new;  // why no plan fits
-  if (may_plan && !f->plans->empty() && (is_asked || (!is_planned && !f->has_told_limit)))
+  if (may_plan && !proven && !f->plans->empty() &&
+      (is_asked || (!is_planned && !f->has_told_limit)))
     why_new = misfits(f, args, count, kwnames);
   if (!why_new.empty()) {
     PRONG_LOG(kGuards, target->name, ": no plan fits a call\n", why_new);
@@ -301,7 +304,10 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   if (tracker && tracker->is_on()) tracker->finish(result.get(), returned_term);
   scope.finish();
   if (tracker) {
-    if (std::unique_ptr<Plan> plan = tracker->take_plan(context_before)) {
+    std::unique_ptr<Plan> plan = tracker->take_plan(context_before);
+    if (plan && proven) {
+      proven->accept(std::move(new_sizes));
+    } else if (plan) {
       plan->number = ++target->plans;
       f->plans->insert(f->plans->begin(), std::move(plan));
       f->unplanned = 0;
@@ -314,7 +320,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
         PRONG_LOG(kRecompiles, target->name, ": plan ", target->plans,
                   " was recorded, since no other fits\n", why_new);
     } else {
-      f->unplanned += 1;
+      if (!proven) f->unplanned += 1;
       PRONG_LOG(kCapture, target->name, ": no plan, so calls are evaluated: ", tracker->reason());
     }
     f->why_evaluated = tracker->reason();
@@ -334,9 +340,13 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
         if (!plans[i]->fits(args, count, kwnames)) continue;
         if (i) std::swap(plans[i], plans[i - 1]);
         const std::shared_ptr<Plan> plan = plans[i ? i - 1 : 0];
-        if (const std::optional<PyObject*> result = plan->run(args)) {
+        std::vector<int64_t> new_sizes;
+        if (const std::optional<PyObject*> result = plan->run(args, &new_sizes)) {
           f->target->replays += 1;
           return *result;
+        }
+        if (!new_sizes.empty()) {
+          return evaluate(self, args, count, kwnames, plan.get(), std::move(new_sizes));
         }
       }
       if (stance == Stance::kEagerOnRecompile)

@@ -217,6 +217,13 @@ GuardText PlanReader::misfit_of(const Guard& g, PyObject* const* args) const {
       return t;
     }
     break;
+  case Guard::Kind::kOrder: {
+    PyObject* now = PySequence_Tuple(o);
+    show_both(t, g.other.get(), now);
+    Py_XDECREF(now);
+    PyErr_Clear();
+    break;
+  }
   default:
     t.now = "changed";
     break;

@@ -1,6 +1,7 @@
 // Checking and running plans. See plan.h.
 #include "capture/plan.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "eager/modes.h"
@@ -225,16 +226,50 @@ bool Plan::takes(const Branch& b, PyObject* const* args,
   return truth == b.outcome;
 }
 
-std::optional<PyObject*> Plan::run(PyObject* const* args) {
+namespace {
+constexpr size_t kMaxAccepted = 64;
+
+void append_number(std::vector<int64_t>& sizes, const IValue& n) {
+  if (n.is_int()) sizes.push_back(n.to_int());  // an index, a length and the like; not a factor
+}
+}  // namespace
+
+std::vector<int64_t>
+Plan::sizes_of_call(PyObject* const* args,
+                    const std::vector<std::vector<IValue>>& numbers_now) const {
+  std::vector<int64_t> sizes;
+  for (const TensorGuard& t : tensors)
+    if (const TensorImpl* i = fetch(t.source, args))
+      sizes.insert(sizes.end(), i->sizes.begin(), i->sizes.end());
+  for (size_t p = 0; p < programs.size(); ++p)
+    for (const auto& [slot, number] : programs[p].varying)
+      append_number(sizes, numbers_now[p][slot]);
+  return sizes;
+}
+
+void Plan::accept(std::vector<int64_t> sizes) {
+  if (accepted_.size() == kMaxAccepted) accepted_.erase(accepted_.begin());
+  accepted_.push_back(std::move(sizes));
+}
+
+std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* new_sizes) {
   const std::vector<Kept> found = std::move(found_);
   found_.clear();
   std::vector<std::vector<IValue>> results;
   results.reserve(programs.size());
+  const uint64_t effects_before = effects_begun;
   try {
     std::vector<std::vector<IValue>> varying(programs.size());
     for (size_t i = 0; i < programs.size(); ++i)
       if (!programs[i].varying.empty() && !fill_numbers(programs[i], found, &varying[i]))
         return std::nullopt;
+    if (has_writes) {
+      std::vector<int64_t> sizes = sizes_of_call(args, varying);
+      if (std::find(accepted_.begin(), accepted_.end(), sizes) == accepted_.end()) {
+        *new_sizes = std::move(sizes);
+        return std::nullopt;
+      }
+    }
     std::vector<IValue> inputs;
     size_t branch = 0;
     const auto goes_as_recorded = [&](size_t programs_run) {
@@ -260,7 +295,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args) {
     }
     return build(result, args, results, found);
   } catch (...) {
-    if (!has_writes) return std::nullopt;  // evaluating it raises where the program does
+    if (effects_begun == effects_before) return std::nullopt;  // evaluating raises where it should
     door().set_error();
     return nullptr;
   }

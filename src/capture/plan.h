@@ -83,8 +83,8 @@ struct NumberStep {
   Kind kind;
   int32_t index = 0;  // the argument; of kOperator: for apply_operator
   int32_t a = -1, b = -1;
-  bool is_float = false;                 // what comes from outside has to be of the same type
-  Kept object{nullptr}, key{nullptr};    // a dict and its key; the constant
+  bool is_float = false;               // what comes from outside has to be of the same type
+  Kept object{nullptr}, key{nullptr};  // a dict and its key; the constant
 };
 struct NumberCheck {
   int32_t number;
@@ -97,8 +97,8 @@ PyObject* apply_operator(int code, PyObject* a, PyObject* b);
 struct PlanProgram {
   Ref<Runner> runner;
   std::vector<TensorSource> inputs;
-  std::vector<IValue> numbers;                        // after the tensors
-  std::vector<std::pair<size_t, int32_t>> varying;    // of these, which number of the plan each is
+  std::vector<IValue> numbers;                      // after the tensors
+  std::vector<std::pair<size_t, int32_t>> varying;  // of these, which number of the plan each is
 };
 
 // How the result is built.
@@ -126,9 +126,13 @@ struct Effect {
 class Plan {
  public:
   bool fits(PyObject* const* args, size_t count, PyObject* kwnames);
-  // After fits(): a new reference, or null with a Python error set; nullopt: not this time (a branch
-  // goes another way, or an op failed before anything was written): another plan, or evaluate.
-  std::optional<PyObject*> run(PyObject* const* args);
+  // After fits(): a new reference, or null with a Python error set; nullopt: not this time (a
+  // branch goes another way, or an op failed before anything was written): another plan, or
+  // evaluate. `new_sizes`: not empty after nullopt: the plan writes, and has not been run with
+  // these sizes; evaluate, and if that goes well, accept() them. Between two writes an op must not
+  // fail.
+  std::optional<PyObject*> run(PyObject* const* args, std::vector<int64_t>* new_sizes);
+  void accept(std::vector<int64_t> sizes);
   int traverse(visitproc visit, void* arg) const;
 
   size_t num_arguments = 0;  // positional and by name
@@ -161,7 +165,10 @@ class Plan {
   bool find_numbers(PyObject* const* args);
   static bool fill_numbers(PlanProgram& p, const std::vector<Kept>& found,
                            std::vector<IValue>* numbers_now);
+  std::vector<int64_t> sizes_of_call(PyObject* const* args,
+                                     const std::vector<std::vector<IValue>>& numbers_now) const;
   std::vector<Kept> found_;  // by fits(), for the run() that follows
+  std::vector<std::vector<int64_t>> accepted_;
 };
 
 // A dict or an OrderedDict, not of a class that may do otherwise.

@@ -12,6 +12,8 @@
 
 namespace prong::capture {
 
+thread_local uint64_t effects_begun = 0;
+
 namespace {
 
 // Runs the nodes one by one; a value goes as soon as its last reader has run.
@@ -24,6 +26,8 @@ class NodeLoop final : public Runner {
     number_at_.assign(trace_->numbers.size(), -1);
     for (size_t i = 0; i < number_inputs.size(); ++i)
       if (number_inputs[i]) number_at_[i] = static_cast<int32_t>(next++);
+    for (const TraceNode& n : trace_->nodes)
+      has_effect_.push_back(n.op->written_arguments() != 0 || n.op->is_random());
     find_last_uses();
   }
 
@@ -36,6 +40,7 @@ class NodeLoop final : public Runner {
       const TraceNode& n = trace_->nodes[i];
       args.clear();
       for (const Operand& o : n.args) args.push_back(get(o, values, inputs));
+      if (has_effect_[i]) ++effects_begun;
       IValue result = taped_ ? eager::run(*n.op, args) : n.op->kernel()(*n.op, args);
       args.clear();
       store(n, std::move(result), values);
@@ -100,6 +105,7 @@ class NodeLoop final : public Runner {
   std::shared_ptr<const Trace> trace_;
   bool taped_;
   std::vector<int32_t> number_at_;
+  std::vector<bool> has_effect_;
   std::vector<std::vector<ValueId>> dies_after_;
 };
 

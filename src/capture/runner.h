@@ -16,6 +16,10 @@ class Runner : public RefCounted {
   virtual std::vector<IValue> run(std::span<const IValue> inputs) = 0;
 };
 
+// Nodes that write or draw numbers and were begun on this thread: where it did not move, what
+// failed may be run again.
+extern thread_local uint64_t effects_begun;
+
 // Makes runners; one for each kind of back end.
 class Backend : public RefCounted {
  public:

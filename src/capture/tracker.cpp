@@ -322,7 +322,8 @@ void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls,
   for (const TraceNode& n : trace.nodes)
     plan_->has_writes |= n.op->written_arguments() != 0 || n.op->is_random();
   checks_data_ |= trace.checks_data;
-  // What was written cannot be undone, and the error has to come from where the program calls the op.
+  // What was written cannot be undone, and the error has to come from where the program calls the
+  // op.
   if (plan_->has_writes && checks_data_)
     give_up("an op that other data makes fail stands beside one that writes");
   for (TensorImpl* i : impls) alive_.emplace_back(i);
@@ -452,6 +453,16 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
           t.sizes = impl->sizes;
           t.strides = impl->strides;
         }
+  std::vector<int64_t> sizes;  // of this call, which went well
+  for (const TensorGuard& t : plan_->tensors)
+    for (const auto& [impl, root] : roots_)
+      if (root.source.kind == t.source.kind && root.source.index == t.source.index &&
+          root.source.object == t.source.object)
+        sizes.insert(sizes.end(), impl->sizes.begin(), impl->sizes.end());
+  for (const PlanProgram& p : plan_->programs)
+    for (const auto& [slot, number] : p.varying)
+      if (p.numbers[slot].is_int()) sizes.push_back(p.numbers[slot].to_int());
+  plan_->accept(std::move(sizes));
   plan_->context = context;
   return std::move(plan_);
 }

@@ -41,3 +41,48 @@ def test_a_write_that_fails_is_none(through_view):
     x, y = torch.zeros(2, 3), torch.zeros(2)
     made = f(x, y)
     assert x._version == 0 and made._version == 0 and made.tolist() == [0.0, 0.0]
+
+
+def test_an_op_that_fails_in_a_replay_raises_in_the_program():
+    @torch.compile(backend="interpreter")
+    def f(x):
+        x[0] = 2.0
+        return x.sum()
+
+    for rows in (2, 3, 3):
+        f(torch.zeros(rows, 3))
+    with pytest.raises(IndexError, match="index 0 is out of bounds") as caught:
+        f(torch.zeros(0, 3))
+    assert caught.traceback[-1].name == "f"
+
+
+def test_an_op_that_fails_in_a_replay_is_caught_by_the_program():
+    @torch.compile(backend="interpreter")
+    def f(x):
+        try:
+            x[0] = 2.0
+        except IndexError:
+            return "empty"
+        return "written"
+
+    assert [f(torch.zeros(rows, 3)) for rows in (2, 3, 3, 0, 2)] == [
+        *["written"] * 3,
+        "empty",
+        "written",
+    ]
+
+
+def test_no_write_happens_before_an_op_that_may_fail_with_new_sizes():
+    @torch.compile(backend="interpreter")
+    def f(x, y):
+        x.add_(1)
+        try:
+            y[0] = 2.0
+        except IndexError:
+            return "empty"
+        return "written"
+
+    for rows, want in ((2, "written"), (3, "written"), (3, "written"), (0, "empty"), (0, "empty")):
+        x = torch.zeros(2)
+        assert f(x, torch.zeros(rows, 3)) == want and x.tolist() == [1.0, 1.0]
+    assert f._counters()["replays"] >= 1

@@ -1,0 +1,399 @@
+"""Random functions that capture can follow to the end, called many times while what they read changes. Replayed or
+evaluated, a call must do what plain Python does. By hand: `python tests/capture/random_replays.py 100000`.
+"""
+
+import random
+import sys
+
+from random_programs import outcome
+
+PRELUDE = """
+G = {'g': 1, 'h': 2.5}
+scale, steps = 2.0, 1
+class O:
+    limit = 3
+    def __init__(self): self.scale, self.count, self.parts, self.inner = 2, 0, [1, 2.0], None
+    def apply(self, t): return t * self.scale
+    def more(self, t, by): return t + by * self.limit
+    @property
+    def doubled(self): return self.scale * 2
+class Other(O):
+    def apply(self, t): return t - self.scale
+o, p = O(), O()
+o.inner = p
+net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+def helper(t, v): return t + v
+def chooser(t, n):
+    if n > 2: return t * 2
+    return t - n
+def pair(t, v): return t, v
+def make(cell):
+    def set_cell(value):
+        nonlocal cell
+        cell = value
+"""
+
+
+class Writer:
+    """Writes one function; all choices come from its seed."""
+
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        self.lines, self.depth, self.budget = [], 2, self.r.randint(3, 9)
+        self.tensors, self.numbers, self.count = ["x", "y"], ["n", "k"], 0
+
+    def emit(self, text):
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, stem):
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def number(self):
+        n, t = self.r.choice(self.numbers), self.r.choice(self.tensors)
+        return self.r.choice(
+            (
+                *[n] * 4,
+                str(self.r.randint(-2, 4)),
+                "2.5",
+                "cell",
+                "scale",
+                "steps",
+                "o.scale",
+                "o.limit",
+                "o.doubled",
+                "o.inner.scale",
+                "o.parts[0]",
+                "G['g']",
+                "opts.get('a', 2)",
+                "len(items)",
+                "len(opts)",
+                f"{t}.shape[0]",
+                f"{t}.dim()",
+                f"{t}.numel()",
+                f"{t}.size(-1)",
+                f"({n} + 1)",
+                f"({n} % 3)",
+                f"({n} // 2)",
+                f"-{n}",
+                f"abs({n})",
+                f"max({n}, 1)",
+                f"int({n})",
+                f"(1 if flag else {n})",
+            )
+        )
+
+    def tensor(self):
+        r, t, u = self.r, self.r.choice(self.tensors), self.r.choice(self.tensors)
+        return r.choice(
+            (
+                *[f"{t} {r.choice('+-*')} {self.number()}"] * 3,
+                *[f"{t} {r.choice('+-*')} {u}"] * 2,
+                f"{self.number()} {r.choice('+-*')} {t}",
+                f"{t}.{r.choice(('relu', 'tanh', 'abs', 'sum', 'exp', 'mean', 'clone', 'contiguous', 'detach'))}()",
+                f"torch.{r.choice(('sin', 'sigmoid', 'zeros_like'))}({t})",
+                f"{t}.reshape(-1)",
+                f"{t}[..., :1]",
+                f"{t}[{r.randint(-1, 1)}]",
+                f"{t}[:{self.number()}]",
+                f"{t}.narrow(0, 0, 1)",
+                f"torch.where({t} > {self.number()}, {t}, {t} * 2)",
+                f"torch.stack([{t}, {t}])",
+                f"torch.cat([{t}.flatten(), {u}.flatten()])",
+                f"helper({t}, {self.number()})",
+                f"chooser({t}, {self.number()})",
+                f"o.apply({t})",
+                f"o.more({t}, {self.number()})",
+                f"o.inner.apply({t})",
+                f"{t}.to(torch.float64)",
+                f"{t}.unsqueeze(0)",
+                f"{t}.expand(2, *{t}.shape)",
+                f"pair({t}, {self.number()})[0]",
+                f"torch.full((2,), {self.number()})",
+                f"torch.ones({self.r.randint(1, 3)}) * {self.number()}",
+                f"torch.arange({self.number()})",
+                f"net(torch.ones(2, 3)) * {self.number()}",
+                f"({t} if flag else {u})",
+                f"{t}.softmax(-1)",
+                f"{t} * items[0]",
+                "opts['t'] * 2 if 't' in opts else x",
+            )
+        )
+
+    def condition(self):
+        r, t = self.r, self.r.choice(self.tensors)
+        return r.choice(
+            (
+                f"{self.number()} {r.choice(('<', '==', '>=', '!='))} {self.number()}",
+                f"{self.number()} > 2",
+                "flag",
+                "not flag",
+                "'a' in opts",
+                "opts",
+                "items",
+                f"{t}.dim() > 1",
+                f"{t}.shape == y.shape",
+                f"{t}.sum() > {self.number()}",
+                f"{t}.dtype is torch.float64",
+                f"{t}.requires_grad",
+                "isinstance(n, int)",
+                "n and k",
+                "o.inner is p",
+                "cell is None or flag",
+                "len(items) > 2",
+            )
+        )
+
+    def statement(self):
+        self.budget -= 1
+        simple = [*[self.assign] * 5, self.assign_number, self.in_place, self.store, self.unpack]
+        deep = [self.if_, self.if_, self.for_, self.leave]
+        self.r.choice(simple + deep if self.budget > 0 and self.depth < 5 else simple)()
+
+    def block(self):
+        self.depth += 1
+        known = list(self.tensors), list(self.numbers)
+        for _ in range(self.r.randint(1, 2)):
+            self.statement()
+        self.tensors, self.numbers = known
+        self.depth -= 1
+
+    def assign(self):
+        name = self.r.choice(self.tensors) if self.r.random() < 0.35 else self.fresh("t")
+        self.emit(f"{name} = {self.tensor()}")
+        if name not in self.tensors:
+            self.tensors.append(name)
+
+    def assign_number(self):
+        name = self.r.choice(self.numbers) if self.r.random() < 0.3 else self.fresh("v")
+        self.emit(f"{name} = {self.number()} {self.r.choice('+-*')} {self.number()}")
+        if name not in self.numbers:
+            self.numbers.append(name)
+
+    def in_place(self):
+        t = self.r.choice(self.tensors)
+        self.emit(
+            self.r.choice(
+                (
+                    f"{t} += {self.number()}",
+                    f"{t}.mul_({self.number()})",
+                    f"{t}.add_({self.r.choice(self.tensors)})",
+                    f"{t}[0] = {self.number()}",
+                    f"{t}[..., :1] += 1",
+                    f"{t}.flatten()[:1].add_(1)",
+                    f"{t}.zero_()",
+                )
+            )
+        )
+
+    def store(self):
+        self.emit(
+            self.r.choice(
+                (
+                    "o.count += 1",
+                    f"o.seen = {self.r.choice(self.tensors)}",
+                    f"o.last = {self.number()}",
+                    f"p.scale = {self.number()}",
+                    f"opts['made'] = {self.r.choice(self.tensors)}",
+                )
+            )
+        )
+
+    def unpack(self):
+        t, v = self.fresh("t"), self.fresh("v")
+        self.emit(f"{t}, {v} = pair({self.tensor()}, {self.number()})")
+        self.tensors.append(t)
+        self.numbers.append(v)
+
+    def leave(self):
+        self.emit(f"if {self.condition()}: return {self.r.choice(self.tensors)}, {self.number()}")
+
+    def if_(self):
+        self.emit(f"if {self.condition()}:")
+        self.block()
+        if self.r.random() < 0.5:
+            self.emit("else:")
+            self.block()
+
+    def for_(self):
+        i = self.fresh("i")
+        source = self.r.choice(
+            (
+                f"range({self.r.randint(1, 3)})",
+                "range(min(abs(int(n)), 4))",
+                "range(x.shape[0])",
+                "items",
+                "(1, 2.5)",
+                "o.parts",
+                "net",
+                "opts.values()",
+                "G.items()",
+            )
+        )
+        self.emit(f"for {i} in {source}:")
+        self.depth += 1
+        t = self.r.choice(self.tensors)
+        if source == "net":
+            self.emit(f"{t} = {t} + {i}(torch.ones(1, 3)).sum()")
+        elif source in ("G.items()", "opts.values()", "items"):
+            self.emit(f"{t} = {t} * {i}[1]" if source == "G.items()" else f"{t} = {t} + {i}")
+        else:
+            self.emit(f"{t} = {t} * {i} + {self.number()}")
+        self.depth -= 1
+        if self.r.random() < 0.3:
+            self.block()
+
+    def write(self):
+        for _ in range(self.r.randint(2, 5)):
+            self.statement()
+        names = self.r.sample(self.tensors, min(2, len(self.tensors)))
+        self.emit(
+            self.r.choice(
+                (
+                    f"return {names[0]}",
+                    f"return {', '.join(names)}, {self.r.choice(self.numbers)}",
+                    f"return {{'r': [{', '.join(names)}], 'n': {self.number()}}}",
+                    f"return [({names[0]},), {names[-1]}]",
+                )
+            )
+        )
+        body = "\n".join(self.lines)
+        return (
+            f"{PRELUDE}    def f(x, y, n, k, items, opts, flag):\n{body}\n    return f, set_cell\n"
+        )
+
+
+class Surroundings:
+    """What calls are made with; each step changes something, the same on both sides."""
+
+    def __init__(self, torch, seed, scope, set_cell):
+        self.torch, self.r, self.scope, self.set_cell = torch, random.Random(seed), scope, set_cell
+        self.shape, self.dtype, self.turned, self.grad, self.twice = (
+            (2, 3),
+            torch.float32,
+            False,
+            False,
+            False,
+        )
+        self.n, self.k, self.flag = 2, 1.5, True
+        self.items, self.options, self.no_grad = [1, 2.0], {"a": 1}, False
+
+    def change(self):
+        r, scope, torch = self.r, self.scope, self.torch
+        o = scope["o"]
+        choices = (
+            lambda: None,
+            lambda: None,
+            lambda: setattr(self, "n", r.choice((self.n + 1, 0, -1, 3, 2.0, True, 7))),
+            lambda: setattr(self, "n", self.n + 1),
+            lambda: setattr(
+                self, "k", r.choice((0.5, -1.5, 0.0, -0.0, 2, self.k * 2, float("nan")))
+            ),
+            lambda: setattr(
+                self, "shape", r.choice(((2, 3), (5, 3), (1, 3), (3,), (0, 3), (2, 1), ()))
+            ),
+            lambda: setattr(self, "shape", (r.randint(1, 6), 3)),
+            lambda: setattr(self, "dtype", r.choice((torch.float32, torch.float64, torch.int64))),
+            lambda: setattr(self, "turned", not self.turned),
+            lambda: setattr(self, "grad", not self.grad),
+            lambda: setattr(self, "twice", not self.twice),
+            lambda: setattr(self, "flag", not self.flag),
+            lambda: setattr(self, "no_grad", not self.no_grad),
+            lambda: (
+                self.items.append(r.choice((1, 3.5))) if len(self.items) < 4 else self.items.clear()
+            ),
+            lambda: self.items.__setitem__(slice(0, 1), [r.choice((2, 0.5))]),
+            lambda: self.options.update(a=r.randint(0, 3)),
+            lambda: self.options.pop("a", None),
+            lambda: self.options.update(t=torch.ones(3)),
+            lambda: scope["G"].update(g=r.randint(0, 3)),
+            lambda: scope.update(scale=r.choice((2.0, 1.0, 3))),
+            lambda: scope.update(steps=scope["steps"] + 1),
+            lambda: setattr(o, "scale", r.choice((2, 0.5, 3))),
+            lambda: setattr(o, "scale", torch.tensor(2.0)),
+            lambda: setattr(scope["O"], "limit", r.randint(1, 4)),
+            lambda: setattr(o, "__class__", scope[r.choice(("O", "Other"))]),
+            lambda: setattr(o, "inner", scope[r.choice("op")]),
+            lambda: o.parts.append(1) if len(o.parts) < 4 else o.parts.pop(),
+            lambda: setattr(o, "limit", 5) if r.random() < 0.5 else vars(o).pop("limit", None),
+            lambda: self.set_cell(r.choice((3, 4, 1.5, None))),
+            lambda: setattr(scope["O"], "apply", scope["helper_method"]),
+            lambda: setattr(scope["helper"], "__code__", scope["other_helper"].__code__),
+            lambda: setattr(scope["net"], "training", not scope["net"].training),
+            lambda: scope["net"][0].weight.data.mul_(0.5),
+            lambda: setattr(scope["net"][0], "weight", torch.nn.Parameter(torch.ones(3, 3))),
+        )
+        for _ in range(r.choice((0, 1, 1, 1, 2))):
+            r.choice(choices)()
+
+    def arguments(self, step):
+        torch = self.torch
+        torch.manual_seed(step)
+        shape = self.shape[::-1] if self.turned else self.shape
+        x = torch.randn(shape).to(self.dtype)
+        x = x.T if self.turned and x.dim() == 2 else x
+        y = x if self.twice else torch.randn(self.shape)
+        if self.grad and not self.no_grad and x.is_floating_point():
+            x = x.detach().requires_grad_(True)
+        return [x, y, self.n, self.k, self.items, self.options, self.flag]
+
+
+def run_side(torch, source, seed, backend, calls):
+    name = f"<program {seed}>"
+    scope = {"torch": torch, "__name__": "random_program"}
+    torch.manual_seed(seed)
+    exec(compile(source, name, "exec"), scope)
+    scope["helper_method"] = lambda self, t: t * 3 + self.scale
+    scope["other_helper"] = lambda t, v: t - v
+    scope["counter"], scope["sub"] = 0, scope["p"]
+    scope["o"].seen = scope["o"].hidden = scope["p"].seen = None
+    f, set_cell = scope["make"](3)
+    if backend:
+        f = torch.compile(f, backend=backend)
+
+    def called(*args):
+        return f(*args[:-2])  # without a log and a file, which would be others each time
+
+    around, outcomes = Surroundings(torch, seed, scope, set_cell), []
+    for step in range(calls):
+        if step:
+            around.change()
+        with torch.set_grad_enabled(not around.no_grad):
+            outcomes.append(outcome(torch, called, scope, around.arguments(step), name))
+        around.options.pop("made", None)
+    return outcomes, f
+
+
+def compare(seed, backend="llvm", calls=14, tally=None):
+    """None, or a text that says where plain and compiled differ. `tally` counts replays."""
+    import prong as torch
+
+    source = Writer(seed).write()
+    plain, _ = run_side(torch, source, seed, None, calls)
+    compiled, f = run_side(torch, source, seed, backend, calls)
+    if tally is not None:
+        counters = f._counters()
+        tally["calls"] += calls
+        tally["replays"] += counters["replays"]
+    for step, (p, c) in enumerate(zip(plain, compiled)):
+        if p != c:
+            parts = [f"  plain    {a}\n  compiled {b}" for a, b in zip(p, c) if a != b]
+            return f"program {seed}, call {step + 1}:\n{source}\n" + "\n".join(parts)
+    return None
+
+
+def main(count, first=0, most=3):
+    different, tally = 0, {"calls": 0, "replays": 0}
+    for seed in range(first, first + count):
+        text = compare(seed, "interpreter" if seed % 8 else "llvm", tally=tally)
+        if text:
+            different += 1
+            print(text, flush=True)
+            if different == most:
+                break
+    print(f"{different} differ; {tally['replays']} of {tally['calls']} calls were replayed")
+    return different > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))

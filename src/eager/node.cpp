@@ -150,7 +150,7 @@ AutogradMeta& make_meta(TensorImpl* t) {
 bool view_requires_grad(const TensorImpl* t) {
   const AutogradMeta* meta = meta_of(t);
   return meta->base.defined() && can_require_grad(t->dtype) &&
-         meta->follows_base() && meta->base.requires_grad() &&
+         meta->origin != AutogradMeta::Origin::kInference && meta->base.requires_grad() &&
          meta->view_version.load(std::memory_order_acquire) != t->version();
 }
 

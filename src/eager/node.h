@@ -160,8 +160,6 @@ struct AutogradMeta final : RefCounted {
   Origin origin = Origin::kPlain;
   std::atomic<uint64_t> view_version{0};  // when grad_fn was last known to be right
   std::string made_by;        // node that gave several views
-  // Whether writes to the memory can give the view a history; not where it was made without any.
-  bool follows_base() const { return origin != Origin::kNoGrad && origin != Origin::kInference; }
 
   Ref<Batched> batched;  // of tensors inside vmap; see batched.h
 };

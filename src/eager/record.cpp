@@ -151,15 +151,21 @@ void note_views(const OpDef& op, std::span<const IValue> args, const IValue& res
   }
 }
 
+// The view has no history, though its base may have one: what it stands for is not clear.
+[[noreturn]] void throw_made_without_gradients(std::string_view what) {
+  throw_error(ErrorKind::kRuntime,
+              cat("A view was created in no_grad mode and ", what,
+                  " with grad mode "
+                  "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
+                  "You can clarify your code by moving both the view and the inplace either both "
+                  "inside the no_grad block (if you don't want the inplace to be tracked) or both "
+                  "outside (if you want the inplace to be tracked)."));
+}
+
 void check_inplace_view(const Tensor& target) {
   const AutogradMeta& meta = *meta_of(target.impl());
-  PRONG_CHECK(
-      meta.origin != AutogradMeta::Origin::kNoGrad || !requires_grad(meta.base.impl()), kRuntime,
-      "A view was created in no_grad mode and is being modified inplace with grad mode "
-      "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
-      "can clarify your code by moving both the view and the inplace either both inside "
-      "the no_grad block (if you don't want the inplace to be tracked) or both outside (if "
-      "you want the inplace to be tracked).");
+  if (meta.origin == AutogradMeta::Origin::kNoGrad && requires_grad(meta.base.impl()))
+    throw_made_without_gradients("is being modified inplace");
 }
 
 void check_inplace(const Tensor& target) {
@@ -279,8 +285,11 @@ std::mutex view_lock;  // two threads may ask for the history of one view
 void refresh_view(const Tensor& view) {
   AutogradMeta& meta = *meta_of(view.impl());
   if (!meta.base.requires_grad() || !can_require_grad(view.dtype()) ||
-      meta.view_version.load(std::memory_order_acquire) == view.version() || !meta.follows_base())
+      meta.view_version.load(std::memory_order_acquire) == view.version() ||
+      meta.origin == AutogradMeta::Origin::kInference)
     return;
+  if (meta.origin == AutogradMeta::Origin::kNoGrad)
+    throw_made_without_gradients("its base or another view of its base has been modified inplace");
   std::lock_guard guard(view_lock);
   if (meta.view_version.load(std::memory_order_relaxed) == view.version()) return;
   Ref<Node> node(new ViewOfBase(meta.base, view));

@@ -306,14 +306,14 @@ def writes_through_data_are_not_counted(t):
 
 
 @program
-def view_made_without_gradients_stays_without(t):
+def view_made_and_written_without_gradients(t):
     x = leaf(t, 1.0, 2.0)
     with t.no_grad():
         v = x.view(-1)
         v.mul_(2)
-    y = (v * 3).sum()
+        y = (v * 3).sum()
     (x * x).sum().backward()
-    return v.requires_grad, y.requires_grad, x, x.grad
+    return v.requires_grad, y, x, x.grad
 
 
 @program
@@ -591,6 +591,15 @@ def detached_writes_are_counted(t):
     y = (w * w).sum()
     w.detach().mul_(2)
     y.backward()
+
+
+@error
+def use_of_a_view_made_and_written_without_gradients(t):
+    x = leaf(t, 1.0, 2.0)
+    with t.no_grad():
+        v = x.view(-1)
+        v.mul_(2)
+    v * 3
 
 
 @error

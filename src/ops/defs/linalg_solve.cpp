@@ -304,8 +304,7 @@ void register_inverses(Registry& r) {
           const Determinant d = determinant("linalg.slogdet", a);
           return std::tuple(d.sign, d.log_size);
         })
-        .grad(name[0] == 'l' ? "A" : "input",
-              name[0] == 'l' ? "A, result.0" : "input, result.0",
+        .grad(name[0] == 'l' ? "A" : "input", name[0] == 'l' ? "A, result.0" : "input, result.0",
               [](Gradient& g) {
                 const Expr a = g[first_argument(g)];
                 Expr slope = g.out(1);
@@ -488,11 +487,10 @@ void register_lu(Registry& r) {
               const bool left = g.flag("left"), adjoint = g.flag("adjoint");
               const Expr lu = g["LU"], pivots = g["pivots"];
               const Expr to_b = op<"linalg_lu_solve">(lu, pivots, g.out(), left, !adjoint);
-              return std::tuple(
-                  g.needs("LU") ? matrices::lu_solve_gradient(to_b, g["result"], lu, pivots, left,
-                                                              adjoint)
-                                : g.none(),
-                  to_b);
+              return std::tuple(g.needs("LU") ? matrices::lu_solve_gradient(to_b, g["result"], lu,
+                                                                            pivots, left, adjoint)
+                                              : g.none(),
+                                to_b);
             })
       .samples(
           {{"t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32), t(3, 2)"},

@@ -275,9 +275,9 @@ void register_svd(Registry& r) {
             [](Gradient& g) {
               PRONG_CHECK(g.flag("compute_uv"), kRuntime,
                           "svd_backward: cannot use compute_uv=False when the input requires grad");
-              return matrices::svd_gradient(
-                  g, g["result.0"], g["result.1"], matrices::adjoint(g["result.2"]),
-                  g.has_out(2) ? matrices::adjoint(g.out(2)) : g.none());
+              return matrices::svd_gradient(g, g["result.0"], g["result.1"],
+                                            matrices::adjoint(g["result.2"]),
+                                            g.has_out(2) ? matrices::adjoint(g.out(2)) : g.none());
             })
       .samples({{"t(4, 3)"}, {"t(3, 3), False"}});
 }
@@ -607,8 +607,9 @@ LeastSquares least_squares(const Tensor& a, const Tensor& b, std::optional<doubl
 }
 
 void register_least_squares(Registry& r) {
-  const char* rest = "(A: Tensor, B: Tensor, rcond: float? = None, *, driver: str? = None) -> "
-                     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)";
+  const char* rest =
+      "(A: Tensor, B: Tensor, rcond: float? = None, *, driver: str? = None) -> "
+      "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)";
   const char* why = "there are residuals only where A has full rank";
   const std::vector<Sample> samples = {{"t(4, 3), t(4, 2)"},
                                        {"t(3, 3) + 4 * torch.eye(3), t(3, 1), driver='gelsd'"}};

@@ -247,8 +247,7 @@ std::tuple<Expr, Expr> complex_rms_slopes(Gradient& g, double eps) {
   const Expr r = op<"rsqrt">(op<"mean">(x * x, dims, true) + eps);
   const Expr dy = g.is_given("weight") ? g.out() * conj(g["weight"]) : g.out();
   const Expr to_square = op<"mean">(dy * conj(x), dims, true) * conj(r * r * r);
-  return {dy * conj(r) - to_square * conj(x),
-          g.needs("weight") ? g.out() * conj(x * r) : g.none()};
+  return {dy * conj(r) - to_square * conj(x), g.needs("weight") ? g.out() * conj(x * r) : g.none()};
 }
 
 }  // namespace

@@ -213,8 +213,8 @@ Rounding rounding_of(const IValue& mode) {
   return Rounding::kFloor;
 }
 
-// condition ? x : y by masks, for conditions that arbitrary data decide: of a select the compiler may
-// make a branch, which is then mispredicted every other time.
+// condition ? x : y by masks, for conditions that arbitrary data decide: of a select the compiler
+// may make a branch, which is then mispredicted every other time.
 template <class T>
 PRONG_INLINE T pick(bool condition, T x, T y) {
   if constexpr (std::is_same_v<T, bool>) {

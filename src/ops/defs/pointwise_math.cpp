@@ -71,14 +71,14 @@ void register_exponentials(Registry& r) {
   }).complex([](auto x) {
       return std::exp(x);
     }).grad("input", "result", [](Gradient& g) { return g.out() * conj(g["result"]); });
-  function(r, "exp2", "2 to the power of input.", "t", "np.exp2(input)", [](auto x) {
-    return exp2(x);
-  }).complex([](auto x) {
-      using C = decltype(x);
-      return std::exp(C(0.69314718055994531) * x);
-    }).grad("input", "result", [](Gradient& g) {
-    return g.out() * conj(g["result"] * 0.69314718055994531);
-  });
+  function(r, "exp2", "2 to the power of input.", "t", "np.exp2(input)",
+           [](auto x) { return exp2(x); })
+      .complex([](auto x) {
+        using C = decltype(x);
+        return std::exp(C(0.69314718055994531) * x);
+      })
+      .grad("input", "result",
+            [](Gradient& g) { return g.out() * conj(g["result"] * 0.69314718055994531); });
   function(r, "expm1", "exp(input) - 1, also right near 0.", "t", "np.expm1(input)", [](auto x) {
     return expm1(x);
   }).complex([](auto x) {

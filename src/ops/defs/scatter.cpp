@@ -172,7 +172,7 @@ T combined(Reduce reduce, T a, T b) {
   }
   if constexpr (is_complex_type<T>)
     return a;  // no order: scatter_reduce refuses them
-  else  // a NaN, which no comparison is true for, stays
+  else         // a NaN, which no comparison is true for, stays
     return a != a || (reduce == Reduce::kMax ? a > b : a < b) ? a : b;
 }
 
@@ -507,9 +507,10 @@ void register_scatters(Registry& r) {
       .grad("input, src", "input, index, src, result", [](Gradient& g) {
         return reduce_gradient(g, g.value("reduce").to_string(), g.flag("include_self"));
       });
-  scatter_op(r, "take_along_dim(input: Tensor, indices: Tensor, dim: int? = None) -> Tensor",
-             "gather after broadcasting the other dimensions, where negative indices count from the "
-             "end; over the flat tensor without dim.")
+  scatter_op(
+      r, "take_along_dim(input: Tensor, indices: Tensor, dim: int? = None) -> Tensor",
+      "gather after broadcasting the other dimensions, where negative indices count from the "
+      "end; over the flat tensor without dim.")
       .kernel([](const Tensor& x, const Tensor& indices, const std::optional<int64_t>& dim) {
         if (!dim)
           return call_tensor("gather", call_tensor("reshape", x, Dims{-1}), int64_t{0},
@@ -526,8 +527,8 @@ void register_scatters(Registry& r) {
         common[d] = x.sizes()[d];
         index_sizes[d] = indices.sizes()[d];
         const Tensor from_end = call_tensor("add", indices, x.sizes()[d]);
-        const Tensor places = call_tensor("where", call_tensor("lt", indices, int64_t{0}), from_end,
-                                          indices);
+        const Tensor places =
+            call_tensor("where", call_tensor("lt", indices, int64_t{0}), from_end, indices);
         return call_tensor("gather", call_tensor("expand", x, common), static_cast<int64_t>(d),
                            broadcast_to(places, index_sizes));
       })

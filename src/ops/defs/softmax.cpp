@@ -195,8 +195,8 @@ Tensor scan_along(const Tensor& given, int64_t dim, DType dtype, F combine) {
   return out.to(dtype);
 }
 
-// Of running sums of exponentials, r: sum over i >= j of dy_i exp(x_j - r_i). As logarithms, so that
-// no exponential overflows; positive and negative parts apart, as those have none.
+// Of running sums of exponentials, r: sum over i >= j of dy_i exp(x_j - r_i). As logarithms, so
+// that no exponential overflows; positive and negative parts apart, as those have none.
 Expr log_sum_slopes(const Expr& dy, const Expr& x, const Expr& result, int64_t dim) {
   const auto from_end = [&](const Expr& logs) {
     const Dims along{dim};
@@ -204,13 +204,12 @@ Expr log_sum_slopes(const Expr& dy, const Expr& x, const Expr& result, int64_t d
     return op<"exp">(op<"flip">(sums, along) + x);
   };
   if (is_complex(x.dtype())) return conj(from_end(op<"log">(conj(dy))));
-  const double lowest = dy.dtype() == DType::kFloat16 ? -3e4
+  const double lowest = dy.dtype() == DType::kFloat16   ? -3e4
                         : dy.dtype() == DType::kFloat64 ? -8e307
                                                         : -1.6e38;
   const auto part = [&](const Expr& sized) {
     const Expr counts = op<"gt">(sized, 0);
-    return from_end(
-        op<"where">(counts, op<"log">(op<"where">(counts, sized, 1.0)), lowest));
+    return from_end(op<"where">(counts, op<"log">(op<"where">(counts, sized, 1.0)), lowest));
   };
   return part(dy) - part(-dy);
 }
@@ -379,9 +378,8 @@ void register_scans(Registry& r) {
       .grad("input", "input, result",
             [](Gradient& g) {
               const Expr dy = g.out();
-              return dy.rank() == 0
-                         ? dy
-                         : log_sum_slopes(dy, g["input"], g["result"], g.integer("dim"));
+              return dy.rank() == 0 ? dy
+                                    : log_sum_slopes(dy, g["input"], g["result"], g.integer("dim"));
             })
       .samples({{"t(3, 4), 1"}, {"t(3, 4), 0"}, {"t(), 0"}, {"t(0, 4), 1"}})
       .reference("np.logaddexp.accumulate(input, axis=dim) if input.ndim else input");

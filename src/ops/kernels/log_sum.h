@@ -1,5 +1,5 @@
-// log(1 + z) and log(e^a + e^b) of single numbers, complex ones too. Used by defs/pointwise_math.cpp
-// and softmax.cpp.
+// log(1 + z) and log(e^a + e^b) of single numbers, complex ones too. Used by
+// defs/pointwise_math.cpp and softmax.cpp.
 #pragma once
 
 #include <cmath>

@@ -217,13 +217,19 @@ bool draws_safely(const OpDef& op, std::span<const IValue> args) {
                             (p && (p->is_float() || p->is_int()));
   if (!ignores_data) return false;
   std::vector<IValue> empty(args.begin(), args.end());
+  bool is_empty = false;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].is_tensor()) {
       if (i > 0 && !args[i].tensor_impl()->is_wrapped_number) return false;
       if (i == 0) empty[i] = IValue(Tensor::empty(Dims{0}, args[i].tensor_impl()->dtype));
+      is_empty |= i == 0;
     }
-    if (op.schema().arguments[i].name == "size") empty[i] = IValue::list({IValue(int64_t{0})});
+    if (op.schema().arguments[i].name == "size") {
+      empty[i] = IValue::list({IValue(int64_t{0})});
+      is_empty = true;
+    }
   }
+  if (!is_empty) return false;  // randperm(n)
   try {
     op.kernel()(op, empty);
   } catch (const std::exception&) {

@@ -309,9 +309,21 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
     if (auto g = misfit_of(t, args)) return g;
   for (Guard& g : plan_.guards)
     if (!plan_.holds(g, args)) return misfit_of(g, args);
-  if (!plan_.numbers.empty() && !plan_.find_numbers(args))
-    return GuardText{"a number that a branch or a shape depends on", "another", "what it is now", {}};
+  if (!plan_.numbers.empty() && !plan_.find_numbers(args)) return misfit_of_numbers();
   return std::nullopt;
+}
+
+// After find_numbers() has refused the call.
+GuardText PlanReader::misfit_of_numbers() const {
+  for (const NumberCheck& c : plan_.number_checks) {
+    const auto i = static_cast<size_t>(c.number);
+    if (i >= plan_.found_.size()) break;
+    PyObject* now = plan_.found_[i].get();
+    if (!same_value(now, c.expected.get()))
+      return GuardText{
+          "a number that a branch or a shape depends on", shown(c.expected.get()), shown(now), {}};
+  }
+  return GuardText{"a number", "an int or a float", "of another type, or it cannot be computed", {}};
 }
 
 std::vector<GuardText> PlanReader::guards() const {

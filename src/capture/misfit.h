@@ -36,6 +36,7 @@ class PlanReader {
   GuardText text_of(const Guard& g) const;
   GuardText misfit_of(const Guard& g, PyObject* const* args) const;
   std::optional<GuardText> misfit_of(const TensorGuard& t, PyObject* const* args) const;
+  GuardText misfit_of_numbers() const;
 
   Plan& plan_;
   PyObject* callable_;

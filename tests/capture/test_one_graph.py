@@ -112,7 +112,8 @@ def test_random_numbers_and_the_generator_are_as_in_eager(backend):
         h = F.dropout(x * 2, 0.5) + torch.rand_like(x)
         torch.randn(3)  # its numbers are drawn, though nobody reads them
         noise = torch.empty(4).uniform_(-1, 1)
-        return h.sum() + noise.sum() + torch.randint(0, 9, (2,)).sum()
+        order = torch.randperm(5)[0] + torch.normal(torch.zeros(2), 1.0).sum()
+        return h.sum() + noise.sum() + torch.randint(0, 9, (2,)).sum() + order
 
     g = torch.compile(f, backend=backend)
     x = torch.ones(3, 4)

@@ -264,3 +264,108 @@ def test_a_branch_after_a_write_is_taken_anew_each_time():
     for _ in range(6):
         assert f(x) == g(y)
         assert x.tolist() == y.tolist()
+
+
+def _programs():
+    """Functions over numbers and attributes, and what can be seen of their effects."""
+    one, other, layer = Counter(), Counter(), CountingLayer()
+    total = 0
+
+    def through_two_names(x, n):
+        one.seen += n
+        other.seen = one.seen
+        alias = other
+        alias.seen += 1
+        return x * one.seen + other.seen, one.seen, other.seen
+
+    def arithmetic(x, n):
+        lr, power, quotient = 0.1 / (n + 1), n**2, n // 2
+        return x * lr - n, x * power, x + quotient, n > 2, max(n, 2), -lr, [n, lr], x * (n > 1)
+
+    def where_python_needs_it(x, n):
+        return x[: n % 3], [1, 2, 3][n % 3], {0: "a", 1: "b", 2: "c"}[n % 3], f"{n}:{n * 2}"
+
+    def shapes(x, n):
+        return x.new_full((n % 2 + 1,), n), x.sum(n % 2 - 1), torch.arange(n % 5) * 2
+
+    def kinds_of_values(x, n):
+        one.kind = None if n % 2 else n
+        one.half = n / 2
+        return x * one.half
+
+    def raised_and_caught(x, n):
+        one.seen = n
+        try:
+            if n == 2:
+                raise ValueError(n)
+            y = x[torch.tensor([n % 3])]
+        except ValueError as error:
+            one.seen = -1
+            y = x * error.args[0]
+        finally:
+            other.seen += 1
+        return y + one.seen, other.seen
+
+    def nonlocal_total(x, n):
+        nonlocal total
+        total += n
+        return x * total
+
+    def random_numbers(x, n):
+        drawn = nn.functional.dropout(x, 0.5 if n % 2 else 0.0) + torch.rand(2)
+        return drawn, torch.randint(0, n + 2, (3,)), torch.randperm(n % 4 + 1)
+
+    def writes(x, n):
+        y = x.clone()
+        view, apart = y[:1], y.detach()
+        view.add_(n)
+        apart.mul_(2)
+        flat = y.view(-1)
+        flat[0] = n
+        return y, view, apart, flat
+
+    def of_a_module(x, n):
+        with torch.no_grad():
+            return layer(x[0, :1]) * n
+
+    functions = (through_two_names, arithmetic, where_python_needs_it, shapes, kinds_of_values)
+    functions += (raised_and_caught, nonlocal_total, random_numbers, writes, of_a_module)
+    return functions, lambda: [vars(one), vars(other), layer.seen, total]
+
+
+def _shown(value):
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.stride(), repr(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return type(value), [_shown(v) for v in value]
+    return type(value), repr(value)
+
+
+def _outcome(f, x, n):
+    torch.manual_seed(5)
+    try:
+        result = _shown(f(x, n))
+    except Exception as error:
+        result = type(error), str(error)
+    return result, torch.rand(1).item()
+
+
+@pytest.mark.parametrize("backend", ["llvm", "interpreter"])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [1, 1, 1, 2, 2, 3, 4, 5, 0, -1, 7, 2],
+        [0, 1, 2, 3, 4, 5, 6, 7, 3, 3],
+        [1, 2.5, 2.5, 3, True, True, 2, False, -0.0, 0.0, 4],
+    ],
+)
+def test_numbers_and_attributes_are_as_in_plain_python(backend, numbers):
+    for k in range(len(_programs()[0])):
+        plain_functions, plain_state = _programs()
+        functions, state = _programs()
+        f = torch.compile(functions[k], backend=backend)
+        for n in numbers:
+            x = torch.sin(torch.arange(6.0)).reshape(3, 2)
+            want, got = _outcome(plain_functions[k], x.clone(), n), _outcome(f, x.clone(), n)
+            assert want == got, (f.__name__, n)
+            assert _shown(plain_state()) == _shown(state()), (f.__name__, n)

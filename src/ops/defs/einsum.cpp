@@ -115,17 +115,23 @@ Labelled without_repeats(Labelled x) {
   return x;
 }
 
-// Sums away what nobody needs any more.
-Labelled keep_only(Labelled x, const std::vector<int>& needed) {
+// Sums away what nobody needs any more. Sums of integers are int64; of a product, only where there
+// is more than one term to a sum, as in PyTorch.
+Labelled keep_only(Labelled x, const std::vector<int>& needed, bool is_product = false) {
   Dims gone;
   std::vector<int> kept;
+  bool adds_up = !is_product;
   for (size_t i = 0; i < x.labels.size(); ++i) {
     if (contains(needed, x.labels[i]))
       kept.push_back(x.labels[i]);
     else
       gone.push_back(static_cast<int64_t>(i));
+    adds_up |= !gone.empty() && gone.back() == static_cast<int64_t>(i) &&
+               x.tensor.size(static_cast<int64_t>(i)) > 1;
   }
-  if (!gone.empty()) x.tensor = call_tensor("sum", x.tensor, gone);
+  if (!gone.empty())
+    x.tensor = adds_up ? call_tensor("sum", x.tensor, gone)
+                       : call_tensor("sum", x.tensor, gone, false, x.tensor.dtype());
   x.labels = std::move(kept);
   return x;
 }
@@ -194,7 +200,10 @@ Labelled multiply(Labelled a, Labelled b, const std::vector<int>& needed) {
   for (const int label : batch) sizes.push_back(size_in(a, label));
   for (const int label : only_a) sizes.push_back(size_in(a, label));
   for (const int label : only_b) sizes.push_back(size_in(b, label));
-  return keep_only({call_tensor("reshape", call_tensor("bmm", x, y), sizes), labels}, needed);
+  const DType common = promote(x.dtype(), y.dtype());
+  const Tensor products =
+      call_tensor("bmm", call_tensor("to", x, common), call_tensor("to", y, common));
+  return keep_only({call_tensor("reshape", products, sizes), labels}, needed, true);
 }
 
 std::vector<std::vector<int>> label_operands(Equation& e, const std::vector<TensorMeta>& operands) {

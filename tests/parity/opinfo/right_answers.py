@@ -98,6 +98,20 @@ def without_phase(name: str, result):
     return (result[0], abs(result[1])) if name in ("linalg.eig", "linalg.eigh") else result
 
 
+# ── of which argument one triangle is read ──
+
+_TRIANGLE = {"cholesky_inverse": 0, "cholesky_solve": 1}
+
+
+def of_one_triangle(name: str, sample) -> list:
+    """The arguments, so that nothing flows back to the triangle that is not read."""
+    args, place = [sample.input, *sample.args], _TRIANGLE.get(name)
+    if place is not None:
+        is_upper = sample.kwargs.get("upper", False)
+        args[place] = args[place].triu() if is_upper else args[place].tril()
+    return args
+
+
 # ── narrow types ──
 
 

@@ -257,7 +257,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
   found_.clear();
   std::vector<std::vector<IValue>> results;
   results.reserve(programs.size());
-  const uint64_t effects_before = effects_begun;
+  const uint64_t effects_before = effects_done;
   try {
     std::vector<std::vector<IValue>> varying(programs.size());
     for (size_t i = 0; i < programs.size(); ++i)
@@ -295,7 +295,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     }
     return build(result, args, results, found);
   } catch (...) {
-    if (effects_begun == effects_before) return std::nullopt;  // evaluating raises where it should
+    if (effects_done == effects_before) return std::nullopt;  // evaluating raises where it should
     door().set_error();
     return nullptr;
   }

@@ -12,7 +12,7 @@
 
 namespace prong::capture {
 
-thread_local uint64_t effects_begun = 0;
+thread_local uint64_t effects_done = 0;
 
 namespace {
 
@@ -40,8 +40,8 @@ class NodeLoop final : public Runner {
       const TraceNode& n = trace_->nodes[i];
       args.clear();
       for (const Operand& o : n.args) args.push_back(get(o, values, inputs));
-      if (has_effect_[i]) ++effects_begun;
       IValue result = taped_ ? eager::run(*n.op, args) : n.op->kernel()(*n.op, args);
+      if (has_effect_[i]) ++effects_done;
       args.clear();
       store(n, std::move(result), values);
       for (const ValueId v : dies_after_[i]) values[static_cast<size_t>(v)] = {};

@@ -16,9 +16,9 @@ class Runner : public RefCounted {
   virtual std::vector<IValue> run(std::span<const IValue> inputs) = 0;
 };
 
-// Nodes that write or draw numbers and were begun on this thread: where it did not move, what
-// failed may be run again.
-extern thread_local uint64_t effects_begun;
+// Nodes that have written or drawn numbers on this thread: where it did not move, what failed may
+// be run again (an op that refuses its arguments writes nothing).
+extern thread_local uint64_t effects_done;
 
 // Makes runners; one for each kind of back end.
 class Backend : public RefCounted {

@@ -147,6 +147,7 @@ class Writer:
     def statement(self):
         self.budget -= 1
         simple = [*[self.assign] * 5, self.assign_number, self.in_place, self.store, self.unpack]
+        simple += [self.made, self.closure]
         deep = [self.if_, self.if_, self.for_, self.leave]
         self.r.choice(simple + deep if self.budget > 0 and self.depth < 5 else simple)()
 
@@ -204,6 +205,40 @@ class Writer:
         self.emit(f"{t}, {v} = pair({self.tensor()}, {self.number()})")
         self.tensors.append(t)
         self.numbers.append(v)
+
+    def made(self):
+        """Containers that the call makes, and reads."""
+        c, t = self.fresh("c"), self.fresh("t")
+        self.emit(
+            self.r.choice(
+                (
+                    f"{c} = [{self.tensor()}, {self.number()}]; {c}.append({self.tensor()})",
+                    f"{c} = ({self.tensor()}, {self.number()}, {self.r.choice(self.tensors)})",
+                    f"{c} = [q * {self.number()} for q in ({self.r.choice(self.tensors)}, {self.tensor()})]",
+                    f"{c} = [{self.r.choice(self.tensors)} + i for i in range(2)]",
+                    f"{c} = [*({self.tensor()}, 1), {self.r.choice(self.tensors)}]",
+                    f"{c} = list({{'a': {self.tensor()}, 'b': {self.number()}}}.values())",
+                )
+            )
+        )
+        self.emit(f"{t} = {c}[0] * len({c}) + {c}[{self.r.choice((0, -1, 1))}]")
+        self.tensors.append(t)
+
+    def closure(self):
+        f, t = self.fresh("f"), self.fresh("t")
+        caught = self.r.choice(self.tensors)
+        self.emit(f"def {f}(a, *rest): return a {self.r.choice('+*')} {self.number()} + {caught}")
+        self.emit(
+            self.r.choice(
+                (
+                    f"{t} = {f}({self.tensor()})",
+                    f"{t} = {f}({self.tensor()}, {self.number()}, 2)",
+                    f"{t} = {f}({self.tensor()}) if {self.condition()} else {f}({self.number()})",
+                    f"{t} = (lambda q: q - {self.number()})({self.tensor()})",
+                )
+            )
+        )
+        self.tensors.append(t)
 
     def leave(self):
         self.emit(f"if {self.condition()}: return {self.r.choice(self.tensors)}, {self.number()}")

@@ -86,3 +86,16 @@ def test_no_write_happens_before_an_op_that_may_fail_with_new_sizes():
         x = torch.zeros(2)
         assert f(x, torch.zeros(rows, 3)) == want and x.tolist() == [1.0, 1.0]
     assert f._counters()["replays"] >= 1
+
+
+def test_a_write_that_is_refused_in_a_replay_raises_in_the_program():
+    @torch.compile(backend="interpreter")
+    def f(x, y):
+        return y.add_(x[:1])
+
+    for _ in range(3):
+        f(torch.ones(2, 3), torch.ones(2, 3))
+    x = torch.ones(2, 3)
+    with pytest.raises(RuntimeError, match="single memory location") as caught:
+        f(x, x)
+    assert caught.traceback[-1].name == "f" and x.tolist() == torch.ones(2, 3).tolist()

@@ -159,6 +159,8 @@ Tensor add_product(const Tensor& input, const TensorMeta& result, const Number& 
                    const Number& beta, Product&& multiply) {
   const Tensor out = Tensor::empty(result.sizes, result.dtype);
   if (alpha.is_complex() || beta.is_complex()) {
+    PRONG_CHECK(is_complex(result.dtype), kRuntime,
+                "alpha and beta of products of real tensors must not be complex numbers");
     multiply(out, 1.0, 0.0);
     const Tensor scaled = call_tensor("mul", out, alpha);
     if (beta.as_complex() == Complex128(0)) return scaled;

@@ -40,6 +40,8 @@ void check_alpha(const OpDef& op, const IValue& alpha, DType common) {
               "Boolean alpha only supported for Boolean results.");
   PRONG_CHECK(!alpha.is_float() || is_inexact(common), kRuntime,
               "For integral input tensors, argument alpha must not be a floating point number.");
+  PRONG_CHECK(!alpha.is_complex() || is_complex(common), kRuntime,
+              "For non-complex input tensors, argument alpha must not be a complex number.");
   (void)op;
 }
 

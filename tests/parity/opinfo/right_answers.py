@@ -86,7 +86,48 @@ def _has_eigenvectors(name: str, sample, got: list, want: list) -> None:
     assert_close(lengths, torch.ones_like(lengths), rtol=tolerance, atol=tolerance)
 
 
+def _is_svd(name: str, sample, got: list, want: list) -> None:
+    """Singular values are PyTorch's, vectors are orthonormal, and the three make up the matrix."""
+    assert sample.kwargs.get("compute_uv", True), "there are no vectors to choose"
+    u, s, v = got
+    for mine, theirs in zip(got, want, strict=True):
+        assert mine.dtype == theirs.dtype and mine.shape == theirs.shape
+    tolerance = 1e-4 if s.dtype in WIDE else 1e-8
+    assert_close(s, want[1], rtol=tolerance, atol=tolerance)
+    k = s.shape[-1]
+    a = (u[..., :k] * s.unsqueeze(-2)) @ v[..., :k].mH
+    assert_close(a, sample.input.detach(), rtol=tolerance, atol=10 * tolerance)
+    for q in (u, v):
+        eye = torch.eye(q.shape[-1], dtype=q.dtype).expand(*q.shape[:-2], -1, -1)
+        assert_close(q.mH @ q, eye, rtol=tolerance, atol=tolerance)
+
+
+# ── the order of what has none ──
+
+
+def _same_set(name: str, sample, got: list, want: list) -> None:
+    """The same different elements, as often; the inverse finds each of the input's."""
+    options = sample.kwargs
+    assert not options.get("sorted", True), "sorted=True says the order"
+    dim = options.get("dim")
+    for mine, theirs in zip(got, want, strict=True):
+        assert mine.dtype == theirs.dtype and mine.shape == theirs.shape
+
+    def rows(results):
+        values = results[0] if dim is None else results[0].movedim(dim, 0).flatten(1)
+        counts = results[-1] if options.get("return_counts") else torch.zeros(len(values))
+        return sorted(zip(values.tolist(), counts.tolist(), strict=True))
+
+    assert rows(got) == rows(want)
+    if options.get("return_inverse"):
+        x, (values, inverse) = sample.input, got[:2]
+        found = values[inverse] if dim is None else values.index_select(dim, inverse)
+        assert_close(found.reshape(x.shape), x, rtol=0, atol=0)
+
+
 SPECIFIED = {
+    "svd": _is_svd,
+    "unique": _same_set,
     **dict.fromkeys(_DIM, _names_equal_elements),
     "linalg.eig": _has_eigenvectors,
     "linalg.eigh": _decomposes,
@@ -95,6 +136,8 @@ SPECIFIED = {
 
 def without_phase(name: str, result):
     """What of a result has a gradient that does not depend on the factor that was chosen."""
+    if name == "svd":
+        return abs(result[0]), result[1], abs(result[2])
     return (result[0], abs(result[1])) if name in ("linalg.eig", "linalg.eigh") else result
 
 

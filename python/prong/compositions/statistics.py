@@ -238,7 +238,7 @@ def histogram(input: Tensor, bins, *, range=None, weight: Tensor | None = None, 
         elif input.numel():
             low, high = input.min().item(), input.max().item()
         else:
-            low, high = 0.0, 0.0
+            low, high = 0.0, 1.0
         if low > high:
             raise RuntimeError(
                 f"torch.histogramdd: min should not exceed max, but got min {low} max {high}"

@@ -263,7 +263,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     for (size_t i = 0; i < programs.size(); ++i)
       if (!programs[i].varying.empty() && !fill_numbers(programs[i], found, &varying[i]))
         return std::nullopt;
-    if (has_writes) {
+    if (has_writes || drops_nodes) {
       std::vector<int64_t> sizes = sizes_of_call(args, varying);
       if (std::find(accepted_.begin(), accepted_.end(), sizes) == accepted_.end()) {
         *new_sizes = std::move(sizes);

@@ -149,7 +149,8 @@ class Plan {
   Template result{};
   std::vector<Place> places;  // where things were read, if somebody asked for it
   bool has_writes = false;
-  int64_t number = 0;  // of the plans of its function, from 1, for reports
+  bool drops_nodes = false;  // a program may leave out ops that nobody reads, and their errors
+  int64_t number = 0;        // of the plans of its function, from 1, for reports
 
  private:
   friend class PlanReader;

@@ -11,6 +11,27 @@ namespace prong::capture {
 namespace {
 thread_local Tracker* tracker_of_thread = nullptr;
 
+void mark_read(const Trace& trace, const Operand& o, std::vector<bool>& is_read) {
+  if (o.kind == Operand::Kind::kValue) is_read[static_cast<size_t>(o.index)] = true;
+  if (o.kind == Operand::Kind::kList)
+    for (const Operand& item : trace.lists[static_cast<size_t>(o.index)])
+      mark_read(trace, item, is_read);
+}
+
+bool has_unread_node(const Trace& trace, const std::vector<ValueId>& outputs) {
+  std::vector<bool> is_read(trace.values.size(), false);
+  for (const ValueId v : outputs) is_read[static_cast<size_t>(v)] = true;
+  for (const TraceNode& n : trace.nodes)
+    for (const Operand& o : n.args) mark_read(trace, o, is_read);
+  for (const TraceNode& n : trace.nodes) {
+    bool is_used = n.num_outputs == 0;
+    for (int32_t k = 0; k < n.num_outputs; ++k)
+      is_used |= is_read[static_cast<size_t>(n.first_output + k)];
+    if (!is_used) return true;
+  }
+  return false;
+}
+
 bool same_items(PyObject* a, PyObject* b) {
   if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); ++i)
@@ -157,7 +178,8 @@ Term Tracker::tensor_result(PyObject* value) {
   }
   const Term made_now = make(PyTuple_Check(value) ? Made::Kind::kTuple : Made::Kind::kList,
                              std::move(items), std::move(objects));
-  if (made_now.is_made()) made(made_now).has_names = !PyTuple_CheckExact(value) && PyTuple_Check(value);
+  if (made_now.is_made())
+    made(made_now).has_names = !PyTuple_CheckExact(value) && PyTuple_Check(value);
   return made_now;
 }
 
@@ -383,8 +405,8 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   }
   if (!term.is_made()) return false;
   const Made& m = made(term);
-  if (m.has_names || (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList &&
-                      m.kind != Made::Kind::kDict))
+  if (m.has_names ||
+      (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict))
     return false;
   if (std::find(described_.begin(), described_.end(), term.index) != described_.end())
     return false;  // one object in two places
@@ -431,6 +453,7 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     NumberInputs inputs = p.number_inputs;
     if (!taped && p.runner && !p.trace->has_writes && p.wanted == p.runner_outputs) {
       program.runner = p.runner;
+      plan_->drops_nodes |= has_unread_node(*p.trace, p.runner_outputs);
     } else {
       p.trace->outputs = p.wanted;
       inputs.assign(p.trace->numbers.size(), false);

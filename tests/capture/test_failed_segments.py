@@ -99,3 +99,18 @@ def test_a_write_that_is_refused_in_a_replay_raises_in_the_program():
     with pytest.raises(RuntimeError, match="single memory location") as caught:
         f(x, x)
     assert caught.traceback[-1].name == "f" and x.tolist() == torch.ones(2, 3).tolist()
+
+
+def test_an_op_that_nobody_reads_raises_all_the_same():
+    @torch.compile(backend="llvm")
+    def f(x):
+        y = x * 2 + 1
+        x[1]
+        return y * y
+
+    for rows in (2, 2, 3, 3):
+        f(torch.ones(rows, 3))
+    for _ in range(2):
+        with pytest.raises(IndexError, match="index 1 is out of bounds"):
+            f(torch.ones(0, 3))
+    assert f._counters()["replays"] >= 2

@@ -234,13 +234,22 @@ void append_number(std::vector<int64_t>& sizes, const IValue& n) {
 }
 }  // namespace
 
+void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const> tensors) {
+  for (const TensorImpl* t : tensors) to.insert(to.end(), t->sizes.begin(), t->sizes.end());
+  for (const TensorImpl* t : tensors)
+    to.push_back(std::find_if(tensors.begin(), tensors.end(),
+                              [&](const TensorImpl* o) { return o->storage == t->storage; }) -
+                 tensors.begin());
+}
+
 std::vector<int64_t>
 Plan::sizes_of_call(PyObject* const* args,
                     const std::vector<std::vector<IValue>>& numbers_now) const {
   std::vector<int64_t> sizes;
+  std::vector<const TensorImpl*> given;
   for (const TensorGuard& t : tensors)
-    if (const TensorImpl* i = fetch(t.source, args))
-      sizes.insert(sizes.end(), i->sizes.begin(), i->sizes.end());
+    if (const TensorImpl* i = fetch(t.source, args)) given.push_back(i);
+  append_geometry(sizes, given);
   for (size_t p = 0; p < programs.size(); ++p)
     for (const auto& [slot, number] : programs[p].varying)
       append_number(sizes, numbers_now[p][slot]);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "capture/python_door.h"
 #include "capture/runner.h"
@@ -171,6 +172,9 @@ class Plan {
   std::vector<Kept> found_;  // by fits(), for the run() that follows
   std::vector<std::vector<int64_t>> accepted_;
 };
+
+// What a plan that must not fail asks of a call's tensors: their sizes, and which share memory.
+void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const> tensors);
 
 // A dict or an OrderedDict, not of a class that may do otherwise.
 inline bool is_dict(PyObject* o) { return PyDict_CheckExact(o) || Py_IS_TYPE(o, &PyODict_Type); }

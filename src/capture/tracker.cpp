@@ -477,11 +477,13 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
           t.strides = impl->strides;
         }
   std::vector<int64_t> sizes;  // of this call, which went well
+  std::vector<const TensorImpl*> given;
   for (const TensorGuard& t : plan_->tensors)
     for (const auto& [impl, root] : roots_)
       if (root.source.kind == t.source.kind && root.source.index == t.source.index &&
           root.source.object == t.source.object)
-        sizes.insert(sizes.end(), impl->sizes.begin(), impl->sizes.end());
+        given.push_back(impl);
+  append_geometry(sizes, given);
   for (const PlanProgram& p : plan_->programs)
     for (const auto& [slot, number] : p.varying)
       if (p.numbers[slot].is_int()) sizes.push_back(p.numbers[slot].to_int());

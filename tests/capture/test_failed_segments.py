@@ -114,3 +114,21 @@ def test_an_op_that_nobody_reads_raises_all_the_same():
         with pytest.raises(IndexError, match="index 1 is out of bounds"):
             f(torch.ones(0, 3))
     assert f._counters()["replays"] >= 2
+
+
+def test_arguments_that_come_to_share_memory_are_evaluated():
+    def add_rows(x, y):
+        rows = y.unsqueeze(0)
+        y += 1
+        try:
+            rows.add_(x)
+        except RuntimeError:
+            return "refused"
+        return y * 1
+
+    compiled = torch.compile(add_rows)
+    for x, y in ((torch.ones(3), torch.ones(3)), (torch.ones(3), torch.zeros(3))):
+        assert compiled(x.clone(), y.clone()).tolist() == add_rows(x.clone(), y.clone()).tolist()
+    for run in (compiled, add_rows):
+        x = torch.ones(3)
+        assert (run(x, x), x.tolist()) == ("refused", [2.0, 2.0, 2.0])

@@ -18,6 +18,13 @@ string_literals subclassinit super syntax sys_setprofile textwrap tuple type_ann
 unpack_ex userdict userlist with yield_from
 """.split()
 
+# More than a second each, and about what others are about too: `make test-all` runs them.
+LONG = set(
+    """
+asyncgen builtin collections coroutines descr dict enum functools hash heapq string_literals tuple
+""".split()
+)
+
 
 def results(module, run):
     """{test: outcome} of the unit tests of a module."""
@@ -41,7 +48,10 @@ def results(module, run):
     return found
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in MODULES],
+)
 @pytest.mark.timeout(180)
 @pytest.mark.filterwarnings("ignore")
 def test_the_same_tests_pass(name):

@@ -68,7 +68,7 @@ def run_pytest(
         if only:
             command += ["-k", only]
         elif jobs > 1:
-            command += ["-n", str(jobs)]
+            command += ["-n", str(jobs), "--dist", "worksteal"]  # long tests stand together
         environment = dict(os.environ, PRONG_TEST_ALL="1" if everything else "")
         status = subprocess.run(command, cwd=ROOT, env=environment).returncode
         tally.add_report(Path(report.name))

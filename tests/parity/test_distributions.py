@@ -9,6 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+
+@pytest.fixture(autouse=True)
+def _checks_arguments():
+    """PyTorch's compiler, which other tests load, turns them off for the whole process."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 # Constructors: D is the package, T a tensor that requires grad, m the module.
 DISTRIBUTIONS = [
     "D.Normal(T([0.3, -1.0]), T([0.5, 2.0]))",

@@ -240,11 +240,10 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value; scale defaults to 1 / sqrt(E)."""
-    dtype = query.dtype
-    if dtype in (
-        prong.float16,
-        prong.bfloat16,
-    ):  # scores are large, and need more bits than results
+    given = query.dtype
+    # Scores are large, and need more bits than results.
+    is_widened = given in (prong.float16, prong.bfloat16)
+    if is_widened:
         query, key, value = query.float(), key.float(), value.float()
     if enable_gqa:
         key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
@@ -269,4 +268,5 @@ def scaled_dot_product_attention(
     weights = prong.softmax(scores, -1)
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p, True, False)
-    return (weights @ value).to(dtype)
+    result = weights @ value
+    return result.to(given) if is_widened else result

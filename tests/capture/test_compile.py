@@ -7,16 +7,7 @@ import weakref
 
 import prong as torch
 import pytest
-
-
-def counting_backend():
-    graphs = []
-
-    def backend(module, example_inputs):
-        graphs.append(module)
-        return module.forward
-
-    return backend, graphs
+from counting import counting_backend
 
 
 def test_the_loop_of_the_second_text_is_unrolled():

@@ -3,17 +3,8 @@
 import prong as torch
 import prong.nn.functional as F
 import pytest
+from counting import counting_backend
 from prong import nn
-
-
-def counting_backend():
-    graphs = []
-
-    def backend(module, example_inputs):
-        graphs.append(module)
-        return module.forward
-
-    return backend, graphs
 
 
 def compiled_whole(f):

@@ -5,17 +5,8 @@ import sys
 
 import prong as torch
 import pytest
+from counting import counting_backend
 from prong import nn
-
-
-def counting_backend():
-    graphs = []
-
-    def backend(module, example_inputs):
-        graphs.append(module)
-        return module.forward
-
-    return backend, graphs
 
 
 @pytest.mark.parametrize("sizes", [range(1, 65), range(64, 0, -1), [0, 1, 5, 0, 64]])

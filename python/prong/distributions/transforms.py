@@ -41,17 +41,21 @@ __all__ = [
 _softplus = prong.nn.functional.softplus
 
 
-class _Plain(Transform):
-    """A bijection of numbers without parameters: two of them are equal."""
-
-    bijective = True
-    sign = 1
-    domain = constraints.real
+class _WithoutParameters(Transform):
+    """Two of a kind are equal."""
 
     def __eq__(self, other):
         return type(self) is type(other)
 
     __hash__ = Transform.__hash__
+
+
+class _Plain(_WithoutParameters):
+    """A bijection of numbers."""
+
+    bijective = True
+    sign = 1
+    domain = constraints.real
 
 
 class ExpTransform(_Plain):
@@ -156,15 +160,10 @@ class TanhTransform(_Plain):
         return 2.0 * (math.log(2.0) - x - _softplus(-2.0 * x))
 
 
-class AbsTransform(Transform):
+class AbsTransform(_WithoutParameters):
     """y = |x|; the inverse gives the positive one."""
 
     domain, codomain = constraints.real, constraints.positive
-
-    def __eq__(self, other):
-        return isinstance(other, AbsTransform)
-
-    __hash__ = Transform.__hash__
 
     def _call(self, x):
         return x.abs()
@@ -261,15 +260,10 @@ class CumulativeDistributionTransform(Transform):
         return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
 
 
-class SoftmaxTransform(Transform):
+class SoftmaxTransform(_WithoutParameters):
     """Exponentials divided by their sum; no bijection."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
-
-    def __eq__(self, other):
-        return isinstance(other, SoftmaxTransform)
-
-    __hash__ = Transform.__hash__
 
     def _call(self, x):
         probs = (x - x.max(-1, True)[0]).exp()
@@ -292,16 +286,11 @@ def _resized(shape, dims, size):
     return shape[:-dims] + Size(size)
 
 
-class StickBreakingTransform(Transform):
+class StickBreakingTransform(_WithoutParameters):
     """n numbers to n + 1 probabilities: each says which part of the rest is broken off."""
 
     domain, codomain = constraints.real_vector, constraints.simplex
     bijective = True
-
-    def __eq__(self, other):
-        return isinstance(other, StickBreakingTransform)
-
-    __hash__ = Transform.__hash__
 
     def _offset(self, x):
         """log of how many pieces are still to come: zeros make pieces of one size."""
@@ -329,16 +318,11 @@ class StickBreakingTransform(Transform):
         return _resized(shape, 1, [shape[-1] - 1] if shape else [])
 
 
-class LowerCholeskyTransform(Transform):
+class LowerCholeskyTransform(_WithoutParameters):
     """Any matrix to a lower triangular one of positive diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
-
-    def __eq__(self, other):
-        return isinstance(other, LowerCholeskyTransform)
-
-    __hash__ = Transform.__hash__
 
     def _call(self, x):
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -352,11 +336,6 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
 
     codomain = constraints.positive_definite
 
-    def __eq__(self, other):
-        return isinstance(other, PositiveDefiniteTransform)
-
-    __hash__ = Transform.__hash__
-
     def _call(self, x):
         factor = super()._call(x)
         return factor @ factor.mT
@@ -365,16 +344,11 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
         return super()._inverse(prong.linalg.cholesky(y))
 
 
-class CorrCholeskyTransform(Transform):
+class CorrCholeskyTransform(_WithoutParameters):
     """n (n - 1) / 2 numbers to the Cholesky factor of an n by n correlation matrix."""
 
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
     bijective = True
-
-    def __eq__(self, other):
-        return isinstance(other, CorrCholeskyTransform)
-
-    __hash__ = Transform.__hash__
 
     def _below(self, n):
         return prong.tril_indices(n, n, -1)

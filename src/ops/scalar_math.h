@@ -417,39 +417,6 @@ PRONG_INLINE T exp2_f32(const T& x) {
   return convert<float>(exp2_wide(convert<double>(x)));
 }
 
-// ── remainder, float32 ──
-
-// One step of fmod: r below 2^29 ys becomes r modulo ys, exactly; inverse is near 1 / ys.
-template <class T>
-PRONG_INLINE T reduce_by(const T& r, const T& ys, const T& inverse) {
-  const T q = trunc(r * inverse);
-  T rest = fma(-q, ys, r);  // exact: q has at most 29 bits and ys 24
-  rest = select(rest < 0, rest + ys, rest);
-  return select(rest >= ys, rest - ys, rest);
-}
-// x - trunc(x / y) * y without rounding. In double, by 29 bits of the quotient at a time: it may
-// have 277.
-template <class T>
-PRONG_INLINE T fmod_f32(const T& x, const T& y) {
-  const T ay = abs(y);
-  const auto d = convert<double>(ay);
-  const auto inverse = 1 / d;
-  auto r = convert<double>(abs(x));
-  r = reduce_by(r, d * 0x1p261, inverse * 0x1p-261);
-  r = reduce_by(r, d * 0x1p232, inverse * 0x1p-232);
-  r = reduce_by(r, d * 0x1p203, inverse * 0x1p-203);
-  r = reduce_by(r, d * 0x1p174, inverse * 0x1p-174);
-  r = reduce_by(r, d * 0x1p145, inverse * 0x1p-145);
-  r = reduce_by(r, d * 0x1p116, inverse * 0x1p-116);
-  r = reduce_by(r, d * 0x1p87, inverse * 0x1p-87);
-  r = reduce_by(r, d * 0x1p58, inverse * 0x1p-58);
-  r = reduce_by(r, d * 0x1p29, inverse * 0x1p-29);
-  r = reduce_by(r, d, inverse);
-  const T size = select(ay == infinity_like(x), abs(x), convert<float>(r));
-  const auto is_undefined = (ay == 0) | (x != x) | (y != y) | (abs(x) == infinity_like(x));
-  return select(is_undefined, nan_like(x), with_sign(size, x));
-}
-
 // ── the public names ──
 
 PRONG_BY_PRECISION_1(exp)
@@ -477,6 +444,7 @@ PRONG_BY_LIBRARY_1(erfinv)
 PRONG_BY_LIBRARY_1(lgamma)
 PRONG_BY_LIBRARY_1(digamma)
 PRONG_BY_LIBRARY_2(hypot)
+PRONG_BY_LIBRARY_2(fmod)
 
 // The neighbour of x towards y: one step in the order of the bit patterns.
 template <class T>
@@ -501,8 +469,17 @@ PRONG_INLINE T next_after(const T& x, const T& y) {
       return is_single(x) ? name##_f32(x, y) : call_external(k_##name, prong_f64_##name, x, y); \
   }
 PRONG_BY_PRECISION_2(pow)
-PRONG_BY_PRECISION_2(fmod)
 PRONG_BY_PRECISION_2(atan2)
+
+// For kernels, with the same bits, since fmod is exact: one division where the quotient is short, as
+// it nearly always is. No quotient of two floats below 2^27 lies so near to a whole number that the
+// division in double would round it there, and what is left after the product needs no rounding.
+PRONG_INLINE float fmod(float x, float y) {
+  const double q = __builtin_trunc(static_cast<double>(x) / static_cast<double>(y));
+  if (__builtin_fabs(q) < 0x1p27 && __builtin_isfinite(y)) [[likely]]
+    return __builtin_copysignf(static_cast<float>(__builtin_fma(-q, y, x)), x);
+  return static_cast<float>(prong_f64_fmod(x, y));
+}
 
 // ── built from those above ──
 

@@ -231,30 +231,11 @@ Scalar pick(const Scalar& condition, const Scalar& x, const Scalar& y) {
   return select(condition, x, y);
 }
 
-// fmod, which is exact: all ways to compute it give the same bits. Kernels divide once where the
-// quotient is short, as it nearly always is: no quotient of two floats below 2^27 lies so near to a
-// whole number that the division in double would round it there, and what is left after the product
-// needs no rounding.
-template <class T>
-PRONG_INLINE T exact_remainder(const T& x, const T& y) {
-  if constexpr (std::is_same_v<T, float>) {
-    const double q = __builtin_trunc(static_cast<double>(x) / static_cast<double>(y));
-    if (__builtin_fabs(q) < 0x1p27 && __builtin_isfinite(y)) [[likely]]
-      return __builtin_copysignf(static_cast<float>(__builtin_fma(-q, y, x)), x);
-    return static_cast<float>(prong_f64_fmod(x, y));
-  } else if constexpr (std::is_same_v<T, double>) {
-    return prong_f64_fmod(x, y);
-  } else {
-    const DType wide = DType::kFloat64;
-    return call_external(k_fmod, prong_f64_fmod, x.to(wide), y.to(wide)).to(x.dtype());
-  }
-}
-
 // The quotient rounded down, as Python rounds it: from the exact remainder, so that it agrees with
 // remainder().
 template <class T>
 PRONG_INLINE T floor_div(const T& x, const T& y) {
-  const T r = exact_remainder(x, y);
+  const T r = fmod(x, y);
   T q = (x - r) / y;
   q = select((r != 0) & ((y < 0) != (r < 0)), q - 1, q);
   const T down = floor(q);
@@ -271,7 +252,7 @@ PRONG_INLINE T floor_div_int(const T& x, const T& y) {
 // Sign of the divisor.
 template <class T>
 PRONG_INLINE T remainder_float(const T& x, const T& y) {
-  const T r = exact_remainder(x, y);
+  const T r = fmod(x, y);
   return select((r != 0) & ((y < 0) != (r < 0)), r + y, r);
 }
 template <class T>
@@ -387,7 +368,7 @@ void register_products(Registry& r) {
       .reference("np.remainder(input, other)");
   add_op(r, "fmod(input: Tensor, other: Tensor) -> Tensor")
       .doc("The remainder with the sign of input: C's fmod.")
-      .pointwise<Floats>([](auto x, auto y) { return exact_remainder(x, y); },
+      .pointwise<Floats>([](auto x, auto y) { return fmod(x, y); },
                          {.refuses_bool = true, .divisor = 1, .choose = float_or_int})
       .variant<Ints>({0, 1}, [](auto x, auto y) { return rem_trunc(x, y); })
       .grad("input", "", [](Gradient& g) { return g.out(); })

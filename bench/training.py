@@ -1,4 +1,5 @@
-"""What does a training step cost? The seed's step, an MLP, optimizers alone, small recorded ops; and peak memory."""
+"""What does a training step cost? The seed's step, an MLP, residual blocks, optimizers alone, small
+recorded ops; and peak memory."""
 
 import argparse
 import ctypes
@@ -54,6 +55,32 @@ def mlp_step(module, batch=128, sizes=(784, 512, 512, 10), make=None):
         loss.backward()
         optimizer.step()
         return loss.item()
+
+    return step
+
+
+def residual_block_step(module, batch, channels, size):
+    """Forward and backward of a residual block: two 3 × 3 convolutions with batch norm."""
+    nn = module.nn
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+            self.bn1 = nn.BatchNorm2d(channels)
+            self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+            self.bn2 = nn.BatchNorm2d(channels)
+
+        def forward(self, x):
+            y = self.bn1(self.conv1(x)).relu()
+            return (self.bn2(self.conv2(y)) + x).relu()
+
+    block = Block()
+    x = module.randn(batch, channels, size, size)
+
+    def step():
+        block.zero_grad()
+        block(x).mean().backward()
 
     return step
 
@@ -161,6 +188,14 @@ def main():
             "MLP 784-512-512-10, batch 128, Adam",
             lambda m: mlp_step(m, make=OPTIMIZERS["Adam"]),
             SLOW,
+        ),
+        *(
+            (
+                f"residual block {batch} × {channels} × {size} × {size}",
+                lambda m, b=batch, c=channels, n=size: residual_block_step(m, b, c, n),
+                SLOW,
+            )
+            for batch, channels, size in ((8, 64, 56), (8, 128, 28), (8, 256, 14))
         ),
         ("three small ops, no gradients", lambda m: recorded_ops(m, False), QUICK),
         ("three small ops, recorded", lambda m: recorded_ops(m, True), QUICK),

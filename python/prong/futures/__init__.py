@@ -1,6 +1,6 @@
 """Futures: values of tasks that may not be there yet."""
 
-import asyncio
+import importlib
 import queue
 from types import GenericAlias
 
@@ -15,7 +15,8 @@ Future.__class_getitem__ = classmethod(lambda cls, element: GenericAlias(cls, el
 
 def _await(self):
     """``await future`` in a coroutine: the event loop goes on until the task is done."""
-    loop = asyncio.get_running_loop()
+    # Whoever awaits has it loaded; everybody else would wait for it.
+    loop = importlib.import_module("asyncio").get_running_loop()
     waiter = loop.create_future()
 
     def pass_on(done):

@@ -24,9 +24,15 @@ def main():
         help="also time torch.compile (needs a C++ compiler; takes half a minute)",
     )
     args = parser.parse_args()
-    start = time.perf_counter()
-    scripted = prong.jit.script(prong_chain)
     x1 = prong.randn(1000)
+    start = time.perf_counter()
+    prong_chain(x1, x1, x1)
+    make_script = prong.jit.script
+    print(
+        f"loading of prong.nn and prong.jit, first eager call: {unit(time.perf_counter() - start)}"
+    )
+    start = time.perf_counter()
+    scripted = make_script(prong_chain)
     scripted(x1, x1, x1)
     print(f"script, compile and first call: {unit(time.perf_counter() - start)}")
     for n in (1_000, 100_000, 1_000_000, 10_000_000):

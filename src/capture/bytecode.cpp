@@ -39,6 +39,29 @@ Py_ssize_t extra_index() {
   return index;
 }
 
+// The exception table: numbers of six bits a byte, the highest first; 0x40: more follow.
+std::vector<ExceptionHandler> handlers_of(PyCodeObject* code) {
+  std::vector<ExceptionHandler> handlers;
+  const auto* at = reinterpret_cast<const uint8_t*>(PyBytes_AS_STRING(code->co_exceptiontable));
+  const uint8_t* const end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+  const auto number = [&] {
+    int32_t n = *at & 63;
+    while (*at++ & 64) n = n << 6 | (*at & 63);
+    return n;
+  };
+  while (at < end) {
+    ExceptionHandler h{};
+    h.begin = number();
+    h.end = h.begin + number();
+    h.target = number();
+    const int32_t depth = number();
+    h.depth = depth >> 1;
+    h.keeps_position = depth & 1;
+    handlers.push_back(h);
+  }
+  return handlers;
+}
+
 Bytecode* decode(PyCodeObject* code) {
   PyObject* bytes = PyCode_GetCode(code);
   if (!bytes) return nullptr;
@@ -62,6 +85,7 @@ Bytecode* decode(PyCodeObject* code) {
     u += caches_after(opcode);
   }
   Py_DECREF(bytes);
+  b->handlers = handlers_of(code);
   b->num_slots = code->co_nlocalsplus;
   b->stack_size = code->co_stacksize;
   const char* file = PyUnicode_AsUTF8(code->co_filename);

@@ -163,6 +163,7 @@ Evaluator::Next Evaluator::load_attribute(const Instruction& i, bool is_method) 
     }
   }
   returned_term = {};
+  is_escaped_error_followed = false;
   PyObject* value = PyObject_GetAttr(object, name);
   set_pending_call({});
   if (!value) return Next::kError;
@@ -376,6 +377,7 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   }
   set_pending_call(next);
   returned_term = {};
+  is_escaped_error_followed = false;
   nodes_before_call_ = thread_recorder().num_recorded();
   // A callable of C that takes a tuple gets the one that the program gave.
   PyObject* value = packed && !PyVectorcall_Function(callable)

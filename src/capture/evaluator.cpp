@@ -142,9 +142,16 @@ PyObject* Evaluator::run() {
       return result;
     }
     case Next::kError:
-      lose("an exception is raised");
+      if (const bool is_followed = is_error_followed(i); !is_followed)
+        lose("an exception is raised");
+      else
+        is_escaped_error_followed = is_tracked_ && !code_.handler_at(i.unit);
+      if (handle_error(i.unit, true)) continue;
       prong_leave_frame(thread_, &entry);
       return interpret(i.unit, 1);
+    case Next::kReraise:
+      handle_error(i.unit, false);
+      continue;
     case Next::kInterpret:
       lose("an instruction that is not followed");
       prong_leave_frame(thread_, &entry);
@@ -190,6 +197,15 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
     return load_attribute(i, false);
   case LOAD_METHOD:
     return load_attribute(i, true);
+  case RAISE_VARARGS:
+    return raise(i);
+  case BEFORE_WITH:
+  case WITH_EXCEPT_START:
+  case PUSH_EXC_INFO:
+  case CHECK_EXC_MATCH:
+  case POP_EXCEPT:
+  case RERAISE:
+    return step_exception(i);
   case LOAD_CONST:
   case LOAD_FAST:
   case STORE_FAST:

@@ -40,13 +40,19 @@ class Evaluator {
   PyObject* run();
 
  private:
-  enum class Next : uint8_t { kGo, kError, kInterpret, kReturn };
+  enum class Next : uint8_t { kGo, kError, kReraise, kInterpret, kReturn };
 
   Next step(const Instruction& i);
   Next step_container(const Instruction& i);
   Next step_operator(const Instruction& i);
   Next step_jump(const Instruction& i);
   Next step_variable(const Instruction& i);
+  Next step_exception(const Instruction& i);
+  Next raise(const Instruction& i);
+  Next before_with();
+  bool handle_error(int32_t unit, bool is_new);
+  bool is_error_followed(const Instruction& i);
+  Term bound_term(PyObject* object, Term owner, PyObject* found, PyObject* bound);
   Next load_global(const Instruction& i);
   Next load_attribute(const Instruction& i, bool is_method);
   Next for_iter(const Instruction& i);
@@ -99,12 +105,16 @@ class Evaluator {
   Term closure_;                 // of a function that the call made: its cells
   bool is_tracked_ = false;
   uint64_t nodes_before_call_ = 0;
+  Term raised_term_;        // of the exception that is handled
+  int32_t error_unit_ = 0;  // where the error counts as raised, for handlers
+  bool is_raise_followed_ = false;
 };
 
 // Must the segment end before this C callable runs? It may look at what was put off, or act where
 // order shows.
 bool is_opaque(PyObject* callable);
 
+extern thread_local bool is_escaped_error_followed;  // of the frame that an error left last
 extern thread_local Term returned_term;  // of the frame that ended last, if it was tracked
 
 }  // namespace prong::capture

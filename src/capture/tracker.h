@@ -39,7 +39,7 @@ struct Term {
 
 // A container, cell, function or iterator that the call made.
 struct Made {
-  enum class Kind : uint8_t { kTuple, kList, kDict, kCell, kFunction, kMethod, kIterator };
+  enum class Kind : uint8_t { kTuple, kList, kDict, kCell, kFunction, kMethod, kIterator, kException };
   Kind kind;
   std::vector<Term> items;  // of a function: its closure's cells; of a method: function and self
   std::vector<PyObject*> objects;  // the values of the items (owned by the real container)

@@ -1,0 +1,239 @@
+// `with`, and how exceptions are raised and handled inside a frame. See evaluator.h.
+#include <opcode.h>
+
+#include "capture/evaluator.h"
+#include "capture/session.h"
+
+namespace prong::capture {
+
+thread_local bool is_escaped_error_followed = false;
+
+namespace {
+
+PyObject* const* exit_arguments(PyObject* error, PyObject** held) {
+  held[0] = PyExceptionInstance_Class(error);
+  held[1] = error;
+  held[2] = PyException_GetTraceback(error);
+  if (!held[2]) held[2] = Py_NewRef(Py_None);
+  return held;
+}
+
+// A special method as the interpreter finds it: on the class, bound. Null without an error: none.
+PyObject* special_method(PyObject* object, PyObject* found) {
+  descrgetfunc bind = Py_TYPE(found)->tp_descr_get;
+  return bind ? bind(found, object, reinterpret_cast<PyObject*>(Py_TYPE(object)))
+              : Py_NewRef(found);
+}
+
+}  // namespace
+
+// The class's method `found`, bound to an object with that term.
+Term Evaluator::bound_term(PyObject* object, Term owner, PyObject* found, PyObject* bound) {
+  Tracker* t = tracker();
+  if (!t) return {};
+  if (!(owner.is_same() || owner.is_made()) || !PyMethod_Check(bound)) {
+    t->give_up("a context manager that is not followed");
+    return {};
+  }
+  t->read_type(Py_TYPE(object));
+  if (owner.is_same()) t->read_type_of(object);
+  return t->make(Made::Kind::kMethod, {Term::same(), owner}, {found, object});
+}
+
+Evaluator::Next Evaluator::before_with() {
+  static PyObject* const enter_name = PyUnicode_InternFromString("__enter__");
+  static PyObject* const exit_name = PyUnicode_InternFromString("__exit__");
+  PyObject* manager = top();
+  const Term owner = term();
+  PyObject* enter_found = _PyType_Lookup(Py_TYPE(manager), enter_name);
+  PyObject* exit_found = _PyType_Lookup(Py_TYPE(manager), exit_name);
+  if (!enter_found || !exit_found) return Next::kInterpret;  // which says what is missing
+  const Kept exit_kept(exit_found);
+  PyObject* enter = special_method(manager, enter_found);
+  if (!enter) return Next::kError;
+  const Term enter_term = bound_term(manager, owner, enter_found, enter);
+  PyObject* exit = special_method(manager, exit_kept.get());
+  if (!exit) {
+    Py_DECREF(enter);
+    return Next::kError;
+  }
+  const Term exit_term = bound_term(manager, owner, exit_kept.get(), exit);
+  top() = exit;
+  term() = exit_term;
+  Term made;
+  PyObject* value = invoke(enter, enter_term, nullptr, {}, nullptr, &made);
+  Py_DECREF(manager);
+  Py_DECREF(enter);
+  if (!value) return Next::kError;
+  push(value, made);
+  return Next::kGo;
+}
+
+Evaluator::Next Evaluator::step_exception(const Instruction& i) {
+  _PyErr_StackItem* handled = thread_->exc_info;
+  switch (i.opcode) {
+  case BEFORE_WITH:
+    return before_with();
+  case PUSH_EXC_INFO: {
+    PyObject* error = pop();
+    push(handled->exc_value ? handled->exc_value : Py_NewRef(Py_None), {});
+    push(Py_NewRef(error), raised_term_);
+    handled->exc_value = error;
+    return Next::kGo;
+  }
+  case POP_EXCEPT: {
+    PyObject* old = std::exchange(handled->exc_value, pop());
+    Py_XDECREF(old);
+    return Next::kGo;
+  }
+  case WITH_EXCEPT_START: {
+    PyObject* held[3];
+    PyObject* const* args = exit_arguments(top(1), held);
+    Term made;
+    PyObject* value =
+        invoke(top(4), term(4), args, {Term::same(), term(1), Term()}, nullptr, &made);
+    Py_DECREF(held[2]);
+    if (!value) return Next::kError;
+    push(value, made);
+    return Next::kGo;
+  }
+  case CHECK_EXC_MATCH: {
+    PyObject *kinds = top(1), *error = top(2);
+    const Py_ssize_t n = PyTuple_Check(kinds) ? PyTuple_GET_SIZE(kinds) : 1;
+    for (Py_ssize_t k = 0; k < n; ++k) {
+      PyObject* kind = PyTuple_Check(kinds) ? PyTuple_GET_ITEM(kinds, k) : kinds;
+      if (PyExceptionClass_Check(kind)) continue;
+      PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is "
+                                       "not allowed");
+      return Next::kError;
+    }
+    if (!term(1).is_known()) lose("an exception class of unknown origin");
+    const int fits = PyErr_GivenExceptionMatches(error, kinds);
+    Py_DECREF(pop());
+    push(PyBool_FromLong(fits), Term::same());
+    return Next::kGo;
+  }
+  default: {  // RERAISE
+    // Out of the frame it goes by the interpreter, which adds no second line to the traceback.
+    if (!code_.handler_at(i.unit)) return Next::kInterpret;
+    PyObject* position = i.arg ? top(i.arg + 1) : nullptr;
+    if (position && !PyLong_Check(position)) return Next::kInterpret;
+    error_unit_ = position ? static_cast<int32_t>(PyLong_AsLong(position)) : i.unit;
+    prong_set_position(frame_, error_unit_);
+    raised_term_ = term();
+    PyObject* error = pop();
+    PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(error)), error,
+                  PyException_GetTraceback(error));
+    return Next::kReraise;
+  }
+  }
+}
+
+namespace {
+
+// An exception from what `raise` was given: null with an error set.
+PyObject* instance_of(PyObject* given, const char* what) {
+  if (PyExceptionInstance_Check(given)) return Py_NewRef(given);
+  if (!PyExceptionClass_Check(given)) {
+    PyErr_SetString(PyExc_TypeError, what);
+    return nullptr;
+  }
+  PyObject* made = PyObject_CallNoArgs(given);
+  if (made && !PyExceptionInstance_Check(made)) {
+    PyErr_Format(PyExc_TypeError,
+                 "calling %R should have returned an instance of BaseException, not %R", given,
+                 Py_TYPE(made));
+    Py_CLEAR(made);
+  }
+  return made;
+}
+
+}  // namespace
+
+Evaluator::Next Evaluator::raise(const Instruction& i) {
+  if (i.arg == 0) {
+    const _PyErr_StackItem* at = thread_->exc_info;
+    while ((!at->exc_value || at->exc_value == Py_None) && at->previous_item)
+      at = at->previous_item;
+    if (!at->exc_value || at->exc_value == Py_None) {
+      PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
+      return Next::kError;
+    }
+    if (!code_.handler_at(i.unit)) return Next::kInterpret;
+    error_unit_ = i.unit;
+    PyObject* error = at->exc_value;
+    PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(error)), Py_NewRef(error),
+                  PyException_GetTraceback(error));
+    return Next::kReraise;
+  }
+  PyObject* cause = i.arg == 2 ? top(1) : nullptr;
+  const Term given = term(i.arg);
+  PyObject* error = instance_of(top(i.arg), "exceptions must derive from BaseException");
+  if (!error) return Next::kError;
+  if (cause) {
+    PyObject* reason = cause == Py_None
+                           ? nullptr
+                           : instance_of(cause, "exception causes must derive from BaseException");
+    if (!reason && cause != Py_None) {
+      Py_DECREF(error);
+      return Next::kError;
+    }
+    PyException_SetCause(error, reason);
+  }
+  is_raise_followed_ = given.is_known() && (!cause || term(1).is_known());
+  PyErr_SetObject(PyExceptionInstance_Class(error), error);
+  Py_DECREF(error);
+  return Next::kError;
+}
+
+// Is the error that `i` raised raised at each call that the guards let through?
+bool Evaluator::is_error_followed(const Instruction& i) {
+  const bool came_from_below = std::exchange(is_escaped_error_followed, false);
+  switch (i.opcode) {
+  case RAISE_VARARGS:
+    return std::exchange(is_raise_followed_, false);
+  case CALL:
+  case CALL_FUNCTION_EX:
+  case BEFORE_WITH:
+  case WITH_EXCEPT_START:
+  case LOAD_ATTR:
+  case LOAD_METHOD:
+    return came_from_below;
+  default:
+    return false;
+  }
+}
+
+// After an error that counts as raised at `error_unit_`: goes on in the frame's own handler; false:
+// there is none. `is_new`: the traceback has no line of this frame yet.
+bool Evaluator::handle_error(int32_t unit, bool is_new) {
+  const ExceptionHandler* handler = code_.handler_at(unit);
+  if (!handler) return false;
+  if (is_new) {
+    error_unit_ = unit;
+    if (PyFrameObject* frame = PyThreadState_GetFrame(thread_)) {
+      PyTraceBack_Here(frame);
+      Py_DECREF(frame);
+    }
+    Tracker* t = tracker();
+    raised_term_ = t ? t->make(Made::Kind::kException, {}, {}) : Term();
+  }
+  PyObject** const base = slots_ + code_.num_slots + handler->depth;
+  while (sp_ > base) {
+    PyObject* dropped = pop();
+    Py_XDECREF(dropped);
+  }
+  if (handler->keeps_position) push(PyLong_FromLong(error_unit_), Term::same());
+  PyObject *kind, *error, *trace;
+  PyErr_Fetch(&kind, &error, &trace);
+  PyErr_NormalizeException(&kind, &error, &trace);
+  PyException_SetTraceback(error, trace ? trace : Py_None);
+  Py_XDECREF(kind);
+  Py_XDECREF(trace);
+  push(error, raised_term_);
+  kwnames_ = nullptr;
+  jump(handler->target);
+  return true;
+}
+
+}  // namespace prong::capture

@@ -10,7 +10,6 @@
 namespace prong {
 namespace {
 
-constexpr const char* kNoRule = "prong has no rule for it yet";
 constexpr const char* kVmapLater = "vmap is not built yet";
 constexpr Spelling kModuleOnly{.function = false, .method = false};
 
@@ -167,8 +166,11 @@ void register_qr(Registry& r) {
           return TensorMeta{a.sizes, a.dtype};
         })
         .kernel([](const Tensor& a, const Tensor& tau) { return householder_product(a, tau); })
-        .no_grad(kNoRule)
-        .samples({{"t(4, 3), unit(3)"}});
+        .grad("input, tau", "input, tau",
+              [](Gradient& g) {
+                return matrices::householder_gradient(g.out(), g["input"], g["tau"]);
+              })
+        .samples({{"t(4, 3), unit(3)"}, {"t(4, 3), unit(2)"}, {"t(2, 3, 3), unit(2, 3)"}});
 }
 
 // ── SVD ──

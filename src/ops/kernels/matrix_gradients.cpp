@@ -81,6 +81,33 @@ Expr qr_gradient(Gradient& g, const Expr& q, const Expr& r) {
   return beside(gx, mm(q, gv), -1);
 }
 
+// The product of I - tau_i v_i v_i^H is I - V T V^H, where V has unit diagonal and T is
+// (I + D S)^-1 D with D = diag(tau) and S what stands above the diagonal of V^H V (the compact WY
+// form, Schreiber and Van Loan 1989). Q are its first n columns: E - V T W^H, W the first n rows of
+// V.
+std::tuple<Expr, Expr> householder_gradient(const Expr& gradient, const Expr& a, const Expr& tau) {
+  const int64_t m = rows(a), n = columns(a), k = tau.sizes().back();
+  Builder& b = a.builder();
+  const auto eye = [&](int64_t height, int64_t width) {
+    return Expr(b, b("eye", {IValue(height), IValue(width), to_ivalue(a.dtype())}));
+  };
+  const auto above = [](const Expr& x) { return op<"triu">(x, int64_t(1)); };
+  const Expr v = tril(op<"narrow">(a, int64_t(-1), int64_t(0), k), -1) + eye(m, k);
+  const Expr w = op<"narrow">(v, int64_t(-2), int64_t(0), n);
+  const Expr s = above(mm(adjoint(v), v));
+  const Expr scaled = column(tau) * s + eye(k, k);
+  const Expr t = op<"linalg_solve_triangular">(scaled, diagonal_matrix(tau), true, true, true);
+
+  const Expr gw = mm(gradient, w), to_t = -mm(adjoint(v), gw);
+  const Expr x = op<"linalg_solve_triangular">(adjoint(scaled), to_t, false, true, true);
+  const Expr to_tau = diagonal(mm(x, adjoint(eye(k, k) - mm(s, t))));
+  const Expr to_s = above(-(column(conj(tau)) * mm(x, adjoint(t))));
+  const Expr to_w = -mm(adjoint(gradient), mm(v, t));
+  Expr to_v = mm(v, to_s + adjoint(to_s)) - mm(gw, adjoint(t));
+  to_v = to_v + op<"constant_pad_nd">(to_w, Dims{0, 0, 0, m - n});
+  return {op<"constant_pad_nd">(tril(to_v, -1), Dims{0, n - k}), to_tau};
+}
+
 namespace {
 
 // P L U = A: dL and dU are the two triangles of L^-1 P^H dA U^-1 times L and U; what is beside the

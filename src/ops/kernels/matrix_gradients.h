@@ -17,6 +17,7 @@ Expr determinant_gradient(const Expr& gradient,
                           const Expr& a);  // of the logarithm of the determinant
 Expr cholesky_gradient(const Expr& gradient, const Expr& factor, bool upper);
 Expr qr_gradient(Gradient& g, const Expr& q, const Expr& r);
+std::tuple<Expr, Expr> householder_gradient(const Expr& gradient, const Expr& a, const Expr& tau);
 Expr packed_lu_gradient(const Expr& gradient, const Expr& lu, const Expr& pivots);
 Expr lu_solve_gradient(const Expr& to_b, const Expr& x, const Expr& lu, const Expr& pivots,
                        bool left, bool is_adjoint);

@@ -114,8 +114,6 @@ Evaluator::Next Evaluator::step_exception(const Instruction& i) {
     return Next::kGo;
   }
   default: {  // RERAISE
-    // Out of the frame it goes by the interpreter, which adds no second line to the traceback.
-    if (!code_.handler_at(i.unit)) return Next::kInterpret;
     PyObject* position = i.arg ? top(i.arg + 1) : nullptr;
     if (position && !PyLong_Check(position)) return Next::kInterpret;
     error_unit_ = position ? static_cast<int32_t>(PyLong_AsLong(position)) : i.unit;
@@ -159,8 +157,8 @@ Evaluator::Next Evaluator::raise(const Instruction& i) {
       PyErr_SetString(PyExc_RuntimeError, "No active exception to reraise");
       return Next::kError;
     }
-    if (!code_.handler_at(i.unit)) return Next::kInterpret;
     error_unit_ = i.unit;
+    raised_term_ = {};
     PyObject* error = at->exc_value;
     PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(error)), Py_NewRef(error),
                   PyException_GetTraceback(error));

@@ -150,8 +150,12 @@ PyObject* Evaluator::run() {
       prong_leave_frame(thread_, &entry);
       return interpret(i.unit, 1);
     case Next::kReraise:
-      handle_error(i.unit, false);
-      continue;
+      if (handle_error(i.unit, false)) continue;
+      is_escaped_error_followed = is_tracked_ && raised_term_.is_known();
+      while (sp_ > slots_ + code_.num_slots) Py_XDECREF(pop());
+      prong_set_stack_top(frame_, code_.num_slots);
+      prong_leave_frame(thread_, &entry);
+      return nullptr;
     case Next::kInterpret:
       lose("an instruction that is not followed");
       prong_leave_frame(thread_, &entry);

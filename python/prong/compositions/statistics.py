@@ -215,6 +215,11 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         )
     if p <= 0:
         raise RuntimeError("renorm: non-positive norm degree")
+    if not -input.dim() <= dim < input.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-input.dim()}, "
+            f"{input.dim() - 1}], but got {dim})"
+        )
     dims = [d for d in range(input.dim()) if d != dim % input.dim()]
     norms = prong.linalg.vector_norm(input, p, dims, keepdim=True)
     return input * prong.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)

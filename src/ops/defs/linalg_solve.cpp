@@ -1,5 +1,7 @@
 // Linear systems: LU, Cholesky, triangles, inverses, determinants. The work is LAPACK's, through
 // ops/blas/lapack.h.
+#include <algorithm>
+
 #include "ops/blas/lapack.h"
 #include "ops/kernels/matrices.h"
 #include "ops/kernels/matrix_gradients.h"
@@ -383,8 +385,15 @@ Tensor solve_with_lu(const Tensor& lu, const Tensor& pivots, const Tensor& b, bo
   check_matrix(op, b.meta(), "B");
   const Dims batch = broadcast_shapes(batch_of(lu.meta()), batch_of(b.meta()));
   const int64_t n = lu.size(-1);
+  PRONG_CHECK(b.size(left ? -2 : -1) == n, kRuntime, op, ": Incompatible shapes of LU and B for ",
+              left ? "LU X = B" : "X LU = B", ": ", lu.sizes(), " and ", b.sizes());
+  PRONG_CHECK(pivots.dtype() == DType::kInt32, kRuntime, op,
+              ": Expected pivots to be of dtype int32, but got ", pivots.dtype());
   const Columns factors = columns_of(broadcast_to(lu, joined(batch, {n, n})));
   const Tensor swaps = broadcast_to(pivots, joined(batch, {n})).contiguous();
+  const auto* rows = swaps.data<int32_t>();
+  PRONG_CHECK(std::all_of(rows, rows + swaps.numel(), [&](int32_t r) { return r >= 1 && r <= n; }),
+              kRuntime, op, ": pivots given to lu_solve must all be between 1 and ", n);
   const bool is_transposed = left == adjoint;
   const Tensor side = left ? b : call_tensor("mH", b);
   const Columns x = columns_of(broadcast_to(side, joined(batch, {side.size(-2), side.size(-1)})));

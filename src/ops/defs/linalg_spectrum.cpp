@@ -1,5 +1,6 @@
 // Orthogonal and spectral factorisations: QR, SVD, eigenvalues, and what follows from them: pinv,
 // rank, least squares.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -117,6 +118,15 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
               "input.shape[-1]");
   PRONG_CHECK(tau.rank() == a.rank() - 1, kRuntime,
               "linalg.householder_product: Expected tau to have one dimension less than input");
+  PRONG_CHECK(tau.size(-1) <= a.size(-1), kRuntime,
+              "linalg.householder_product: input.shape[-1] must be greater than or equal to "
+              "tau.shape[-1]");
+  const DimsView batch_of_rows = DimsView(tau.sizes()).first(tau.sizes().size() - 1);
+  PRONG_CHECK(tau.dtype() == a.dtype() && std::ranges::equal(batch_of(a.meta()), batch_of_rows),
+              kRuntime,
+              "linalg.householder_product: Expected batch dimensions and dtype of tau to be those of "
+              "input, but got tau of ",
+              tau.dtype(), tau.sizes(), " and input of ", a.dtype(), a.sizes());
   const Columns q = prong::columns_of(a);
   const Tensor t = tau.contiguous();
   visit_matrix(a.dtype(), [&](auto tag) {

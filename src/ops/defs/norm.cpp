@@ -181,6 +181,13 @@ Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight,
   return scale_channels(in, scale.data(), shift.data());
 }
 
+// What there is one of for each channel: weights and statistics.
+void check_per_channel(const char* op, const char* name, const std::optional<Tensor>& t,
+                       int64_t channels) {
+  PRONG_CHECK(!t || t->numel() == channels, kRuntime, op, ": ", name, " should contain ", channels,
+              " elements, one for each channel, not ", t->numel());
+}
+
 void check_batch_norm(const TensorMeta& x, bool training, bool has_running) {
   check_floating("batch_norm", x.dtype);
   PRONG_CHECK(x.rank() >= 2, kRuntime,
@@ -350,6 +357,8 @@ void register_norm(Registry& r) {
                     "Expected number of channels in input to be divisible by num_groups, but got "
                     "input of shape ",
                     x.sizes(), " and num_groups=", groups);
+        check_per_channel("group_norm", "weight", w, x.size(1));
+        check_per_channel("group_norm", "bias", b, x.size(1));
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
           const int64_t rows = in.size(0) * groups;
           const Tensor y = normalize_rows<T>(in, rows ? in.numel() / rows : 0, std::nullopt,
@@ -398,6 +407,10 @@ void register_norm(Registry& r) {
                  std::optional<Tensor> mean, std::optional<Tensor> var, bool training,
                  double momentum, double eps, bool) {
         check_batch_norm(x.meta(), training, mean && var);
+        check_per_channel("batch_norm", "running_mean", mean, x.size(1));
+        check_per_channel("batch_norm", "running_var", var, x.size(1));
+        check_per_channel("batch_norm", "weight", w, x.size(1));
+        check_per_channel("batch_norm", "bias", b, x.size(1));
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
           return batch_norm<T>(in, w, b, mean, var, training, momentum, eps);
         });

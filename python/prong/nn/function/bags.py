@@ -57,6 +57,11 @@ def _offsets(input: Tensor, offsets: Tensor | None) -> Tensor:
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
             f"position 0. However, got {int(offsets[0])}"
         )
+    if offsets.numel() and not (0 <= int(offsets.min()) and int(offsets.max()) <= input.numel()):
+        raise RuntimeError(
+            f"offsets have to be between 0 and {input.numel()}, the length of input, but got "
+            f"{offsets.tolist()}"
+        )
     return offsets
 
 

@@ -56,13 +56,19 @@ def package_of(build: Path) -> Path:
 def run_python(sanitizer: str, build: Path, environment: dict[str, str]) -> int:
     """The tests whose code only runs inside Python. The interpreter itself is not instrumented:
     what it never frees is not ours, so leaks are looked for in the C++ tests only."""
-    runtime = {"address": "libasan.so", "thread": "libtsan.so", "undefined": "libubsan.so"}[sanitizer]
-    found = subprocess.run(
-        ["gcc", f"-print-file-name={runtime}"], capture_output=True, text=True, check=True
-    )
+    runtime = {"address": "libasan.so", "thread": "libtsan.so", "undefined": "libubsan.so"}[
+        sanitizer
+    ]
+    # libstdc++ too: ASan looks for what throws when the program starts, and Python has no C++ in it.
+    preloaded = []
+    for library in (runtime, "libstdc++.so"):
+        found = subprocess.run(
+            ["gcc", f"-print-file-name={library}"], capture_output=True, text=True, check=True
+        )
+        preloaded.append(found.stdout.strip())
     environment = {
         **environment,
-        "LD_PRELOAD": found.stdout.strip(),
+        "LD_PRELOAD": " ".join(preloaded),
         "PYTHONMALLOC": "malloc",  # so that each object is a block of its own
         "PYTHONPATH": str(package_of(build)),
     }

@@ -4,9 +4,20 @@ import random
 
 SHAPES = ((3,), (2, 3), (1,), (), (0, 3))
 
+# What no program changes: run once, for all programs.
+SHARED = """
+import collections, contextlib, dataclasses, functools, itertools, operator
+Pair = collections.namedtuple('Pair', 'first second')
+@dataclasses.dataclass
+class Box:
+    value: object
+    weight: float = 0.5
+    tags: list = dataclasses.field(default_factory=list)
+    def total(self): return self.value * self.weight
+"""
+
 # What every program has at hand beside its arguments.
 PRELUDE = """
-import collections, contextlib, dataclasses, functools, itertools, operator
 G = {'g': 1}
 counter = 0
 class Manager:
@@ -43,13 +54,6 @@ class Sub(O):
     def __iter__(self): return iter((1, self.scale))
     def __eq__(self, other): return isinstance(other, O) and self.scale == other.scale
     __hash__ = None
-Pair = collections.namedtuple('Pair', 'first second')
-@dataclasses.dataclass
-class Box:
-    value: object
-    weight: float = 0.5
-    tags: list = dataclasses.field(default_factory=list)
-    def total(self): return self.value * self.weight
 o, sub = O(), Sub()
 def helper(t, v=1, *rest, **more): return t + v
 def spread(a, b=2, *rest, key=3, **more): return (a * b + key, len(rest), sorted(more))
@@ -78,11 +82,21 @@ linear = torch.nn.Linear(3, 3)
 """
 
 
+class Choices(random.Random):
+    """Its choices are not quite even, and cost a third: they are most of what writing costs."""
+
+    def choice(self, seq):
+        return seq[int(self.random() * len(seq))]
+
+    def randint(self, a, b):
+        return a + int(self.random() * (b - a + 1))
+
+
 class Writer:
     """Writes one function; all choices come from its seed."""
 
     def __init__(self, seed):
-        self.r = random.Random(seed)
+        self.r = Choices(seed)
         self.lines, self.depth, self.budget = [], 1, self.r.randint(4, 16)
         self.tensors, self.numbers, self.lists = ["x", "y"], ["n", "k"], ["items"]
         self.dicts, self.loops = ["opts"], 0

@@ -1,19 +1,25 @@
 """Random Python functions, run plainly and compiled, call after call. Used by test_random_programs.py and by hand:
-`python tests/capture/random_programs.py 200000` compares that many programs.
+`python tests/capture/random_programs.py --count 200000` compares that many, of random_replays.py too.
 """
 
 import dataclasses
+import functools
 import io
 import random
 import sys
 
-from random_functions import SHAPES, Writer
+from random_functions import SHAPES, SHARED, Writer
+
+PLAIN = (bool, int, float, str, type(None))
+PRELUDE_FILE = "<prelude>"
 
 
 def shown(value, depth=0):
     """A value as something that == compares exactly, nan too."""
     import prong as torch
 
+    if type(value) in PLAIN:
+        return (type(value).__name__, repr(value))
     if depth > 6:
         return "deep"
     if isinstance(value, torch.Tensor):
@@ -65,7 +71,7 @@ def lines_of(error, name):
     """The lines of the program that the error came through."""
     lines, trace = [], error.__traceback__
     while trace:
-        if trace.tb_frame.f_code.co_filename == name:
+        if trace.tb_frame.f_code.co_filename in (name, PRELUDE_FILE):
             lines.append((trace.tb_frame.f_code.co_name, trace.tb_lineno))
         trace = trace.tb_next
     return lines
@@ -108,21 +114,47 @@ def outcome(torch, f, scope, given, name):
     )
 
 
-def compare(seed, backend="llvm"):
+@functools.cache
+def shared_scope():
+    import prong as torch
+
+    scope = {"torch": torch, "__name__": "random_program"}
+    exec(SHARED, scope)
+    return scope
+
+
+@functools.lru_cache(maxsize=8)
+def compiled_prelude(prelude):
+    return compile(prelude, PRELUDE_FILE, "exec")
+
+
+def in_two(source):
+    """What stands before the program's own function, the same in all programs, and the rest."""
+    at = source.index("\ndef make(") + 1
+    return source[:at], source[at:]
+
+
+def run_source(source, name, scope):
+    """Runs a program's module in `scope`; its prelude is compiled once for all."""
+    prelude, rest = in_two(source)
+    exec(compiled_prelude(prelude), scope)
+    exec(compile(rest, name, "exec"), scope)
+
+
+def compare(seed, backend="llvm", tally=None):
     """None, or a text that says where plain and compiled differ."""
-    return compare_source(Writer(seed).write(), seed, backend)
+    return compare_source(Writer(seed).write(), seed, backend, tally)
 
 
-def compare_source(source, seed, backend):
+def compare_source(source, seed, backend, tally=None):
     import prong as torch
 
     name = f"<program {seed}>"
-    code = compile(source, name, "exec")
     sides = []
     for is_compiled in (False, True):
-        scope = {"torch": torch, "__name__": "random_program"}
+        scope = dict(shared_scope())
         torch.manual_seed(seed)
-        exec(code, scope)
+        run_source(source, name, scope)
         f = scope["make"](3)
         if is_compiled:
             f = torch.compile(f, backend=backend)
@@ -132,6 +164,9 @@ def compare_source(source, seed, backend):
                 scope["G"]["g"], scope["o"].scale = 4, 0.5
             outcomes.append(outcome(torch, f, scope, arguments(torch, argument_seed), name))
         sides.append(outcomes)
+    if tally is not None:
+        tally["calls"] += len(outcomes)
+        tally["replays"] += f._counters()["replays"]
     for step, (plain, compiled) in enumerate(zip(*sides)):
         if plain != compiled:
             parts = [f"  plain    {p}\n  compiled {c}" for p, c in zip(plain, compiled) if p != c]
@@ -139,20 +174,7 @@ def compare_source(source, seed, backend):
     return None
 
 
-def main(count, first=0, most=3):
-    different = 0
-    for seed in range(first, first + count):
-        text = compare(seed, "interpreter" if seed % 8 else "llvm")
-        if text:
-            different += 1
-            print(text, flush=True)
-            if different == most:
-                break
-        if seed % 1000 == 999:
-            print(f"{seed + 1 - first} programs, {different} differ", file=sys.stderr, flush=True)
-    print(f"{different} differ")
-    return different > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    import compare_many
+
+    sys.exit(compare_many.main())

@@ -1,11 +1,11 @@
 """Random functions that capture can follow to the end, called many times while what they read changes. Replayed or
-evaluated, a call must do what plain Python does. By hand: `python tests/capture/random_replays.py 100000`.
+evaluated, a call must do what plain Python does. By hand: `random_programs.py --kind replays` runs these.
 """
 
 import random
-import sys
 
-from random_programs import outcome
+from random_functions import Choices
+from random_programs import outcome, run_source, shared_scope
 
 PRELUDE = """
 G = {'g': 1, 'h': 2.5}
@@ -38,7 +38,7 @@ class Writer:
     """Writes one function; all choices come from its seed."""
 
     def __init__(self, seed):
-        self.r = random.Random(seed)
+        self.r = Choices(seed)
         self.lines, self.depth, self.budget = [], 2, self.r.randint(3, 9)
         self.tensors, self.numbers, self.count = ["x", "y"], ["n", "k"], 0
 
@@ -375,9 +375,9 @@ class Surroundings:
 
 def run_side(torch, source, seed, backend, calls):
     name = f"<program {seed}>"
-    scope = {"torch": torch, "__name__": "random_program"}
+    scope = dict(shared_scope())
     torch.manual_seed(seed)
-    exec(compile(source, name, "exec"), scope)
+    run_source(source, name, scope)
     scope["helper_method"] = lambda self, t: t * 3 + self.scale
     scope["other_helper"] = lambda t, v: t - v
     scope["counter"], scope["sub"] = 0, scope["p"]
@@ -399,36 +399,21 @@ def run_side(torch, source, seed, backend, calls):
     return outcomes, f
 
 
-def compare(seed, backend="llvm", calls=14, tally=None):
+def compare(seed, backend="llvm", tally=None):
     """None, or a text that says where plain and compiled differ. `tally` counts replays."""
+    return compare_source(Writer(seed).write(), seed, backend, tally)
+
+
+def compare_source(source, seed, backend, tally=None, calls=14):
     import prong as torch
 
-    source = Writer(seed).write()
     plain, _ = run_side(torch, source, seed, None, calls)
     compiled, f = run_side(torch, source, seed, backend, calls)
     if tally is not None:
-        counters = f._counters()
         tally["calls"] += calls
-        tally["replays"] += counters["replays"]
+        tally["replays"] += f._counters()["replays"]
     for step, (p, c) in enumerate(zip(plain, compiled)):
         if p != c:
             parts = [f"  plain    {a}\n  compiled {b}" for a, b in zip(p, c) if a != b]
             return f"program {seed}, call {step + 1}:\n{source}\n" + "\n".join(parts)
     return None
-
-
-def main(count, first=0, most=3):
-    different, tally = 0, {"calls": 0, "replays": 0}
-    for seed in range(first, first + count):
-        text = compare(seed, "interpreter" if seed % 8 else "llvm", tally=tally)
-        if text:
-            different += 1
-            print(text, flush=True)
-            if different == most:
-                break
-    print(f"{different} differ; {tally['replays']} of {tally['calls']} calls were replayed")
-    return different > 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))

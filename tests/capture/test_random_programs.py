@@ -1,6 +1,8 @@
 """Random programs, plain and compiled: the same values, errors and effects, call after call."""
 
+import compare_many
 import pytest
+import random_functions
 import random_programs
 import random_replays
 
@@ -25,3 +27,14 @@ def test_replays_agree_while_what_they_read_changes(first):
         text = random_replays.compare(seed, "interpreter", tally=tally)
         assert text is None, text
     assert tally["replays"] > tally["calls"] / 10  # else this test would not test what it is for
+
+
+def test_a_program_that_differs_is_made_small(monkeypatch):
+    def differs(source, seed, backend, tally=None):
+        return source if "torch.sin(x)" in source and "return" in source else None
+
+    monkeypatch.setattr(random_programs, "compare_source", differs)
+    seeds = (s for s in range(10_000) if "torch.sin(x)" in random_functions.Writer(s).write())
+    source = random_functions.Writer(next(seeds)).write()
+    small = compare_many.shrink("functions", source, 0).strip().split("\n")
+    assert len(small) <= 8 < source.count("\n") and any("torch.sin(x)" in line for line in small)

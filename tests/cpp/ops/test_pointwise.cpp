@@ -215,7 +215,12 @@ TEST(Pointwise, MathIsAccurate) {
                    {"log10", std::log10, -1, 1e38},  {"log1p", std::log1p, -2, 1e38},
                    {"tanh", std::tanh, -1e3, 1e3},   {"erf", std::erf, -1e3, 1e3},
                    {"sin", std::sin, -1e15, 1e15},   {"cos", std::cos, -1e15, 1e15},
-                   {"atan", std::atan, -1e38, 1e38}, {"exp2", std::exp2, -149, 128}};
+                   {"atan", std::atan, -1e38, 1e38}, {"exp2", std::exp2, -149, 128},
+                   {"tan", std::tan, -1e15, 1e15},   {"asin", std::asin, -1e38, 1e38},
+                   {"acos", std::acos, -1e38, 1e38}, {"sinh", std::sinh, -1e38, 1e38},
+                   {"cosh", std::cosh, -1e38, 1e38}, {"asinh", std::asinh, -1e38, 1e38},
+                   {"acosh", std::acosh, -2, 1e38},  {"atanh", std::atanh, -2, 2},
+                   {"erfc", std::erfc, -1e38, 1e38}};
   const std::vector<float> x = all_kinds(30011);
   const Tensor t = make({{static_cast<int64_t>(x.size())}}, x);
   for (const auto& f : functions) {

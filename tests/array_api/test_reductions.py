@@ -49,6 +49,18 @@ def test_sums_and_products(name, dtype):
     check(name, spread(dtype), dtype=Named("float64" if dtype in REAL_NUMBERS else "complex128"))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
+def test_a_given_integer_dtype_is_the_results(name, dtype):
+    """Sums of integers are int64 only where no dtype is given; a narrow one wraps round."""
+    x = np.asarray([100, 100, 3], dtype="int8")
+    check(name, x, dtype=Named(dtype))
+    check(name, x.astype(dtype), dtype=Named(dtype))
+    check(name, x, axis=0, dtype=Named(dtype))
+    if "cumulative" not in name:
+        check(name, x, axis=(), dtype=Named(dtype))
+
+
 @pytest.mark.parametrize("dtype", REAL_NUMBERS)
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_extremes(name, dtype):

@@ -1,5 +1,6 @@
 """Reductions: statistics, cumulative ones, and those of truth."""
 
+from functools import partial
 from typing import Any
 
 import prong
@@ -42,7 +43,10 @@ def _reduced(op, x: Tensor, axis, keepdims: bool) -> Tensor:
 
 
 def _summable(x: Tensor, dtype) -> Tensor:
-    """What a sum is taken in: a given dtype, int64 for integers, else x's own."""
+    """What a sum is taken in: a given dtype, int64 for integers, else x's own.
+
+    The op is to be told its dtype as well: left to itself, a sum of integers is int64.
+    """
     if dtype is not None:
         return x.to(dtype)
     return x if x.is_floating_point() or x.is_complex() else x.to(prong.int64)
@@ -50,14 +54,15 @@ def _summable(x: Tensor, dtype) -> Tensor:
 
 def sum(x: Tensor, /, *, axis=None, dtype=None, keepdims: bool = False) -> Tensor:
     """The sum; of integers in int64."""
-    return _reduced(prong.sum, _summable(x, dtype), axis, keepdims)
+    values = _summable(x, dtype)
+    return _reduced(partial(prong.sum, dtype=values.dtype), values, axis, keepdims)
 
 
 def prod(x: Tensor, /, *, axis=None, dtype=None, keepdims: bool = False) -> Tensor:
     """The product; of integers in int64."""
     made = _summable(x, dtype)
     for dim in sorted(_dims(x, axis), reverse=True):
-        made = prong.prod(made, dim, keepdims)
+        made = prong.prod(made, dim, keepdims, dtype=made.dtype)
     return made.clone() if made is x else made
 
 
@@ -121,7 +126,8 @@ def cumulative_sum(
 ) -> Tensor:
     """The sums up to each element, with the empty one before them if asked for."""
     dim = _line("cumulative_sum", x, axis)
-    made = prong.cumsum(_summable(x, dtype), dim)
+    values = _summable(x, dtype)
+    made = prong.cumsum(values, dim, dtype=values.dtype)
     return _after(0, made, dim) if include_initial else made
 
 
@@ -130,7 +136,8 @@ def cumulative_prod(
 ) -> Tensor:
     """The products up to each element, with the empty one before them if asked for."""
     dim = _line("cumulative_prod", x, axis)
-    made = prong.cumprod(_summable(x, dtype), dim)
+    values = _summable(x, dtype)
+    made = prong.cumprod(values, dim, dtype=values.dtype)
     return _after(1, made, dim) if include_initial else made
 
 

@@ -10,12 +10,10 @@
 // B stays as floats in its panels, and a stretch of rows is split into a buffer while the
 // matrix unit works on the one before: weights are read once a step of a recurrent net, and reading
 // 4 bytes a weight beats reading 6.
+#include "ops/blas/amx_tiles.h"
 #include "ops/blas/panel_kernels.h"
 
 #if defined(__AVX512BW__)
-// GCC 12 warns about the deliberately undefined operands inside its own intrinsics.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
 
 namespace prong::PRONG_ISA {
 namespace {
@@ -26,16 +24,11 @@ using blas::PanelKernels;
 using blas::PanelProduct;
 using blas::RowSource;
 
-constexpr int64_t kTileRows = 16;                // a matrix register is 16 rows of 64 bytes
-constexpr int64_t kTileBytes = 1024;             // so 16 x 32 bfloat16 or 16 x 16 float
-constexpr int64_t kPartsBytes = 3 * kTileBytes;  // high, middle and low of one tile
-constexpr int64_t kStepBytes = 2 * kPartsBytes;  // of B: two tiles stand side by side in a panel
 // Steps of k in a stretch of B that is split at once: 48 KB, twice, for rows that use it several
 // times. One pair of tiles only passes through, and does so within the first-level cache.
 constexpr int64_t kSteps = 8;
 constexpr int64_t kStepsInPassing = 2;
 
-int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t steps_of(int64_t k) { return (k + kPanelDepth - 1) / kPanelDepth; }
 int64_t row_pairs_of(int64_t m) { return (m + 2 * kTileRows - 1) / (2 * kTileRows); }
 
@@ -78,26 +71,6 @@ bool pack_rows(int64_t m, int64_t k, const RowSource& source, int64_t first, voi
   return true;
 }
 
-// Splits two rows of a panel (k and k + 1) into the form the unit wants of its right operand:
-// 16 columns x (k, k + 1) a tile row. Parts are cut off, not rounded: the rows of A are rounded, so
-// the errors have both signs.
-inline void split_two_rows(const float* rows, char* out) {
-  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000));
-  for (int half = 0; half < 2; ++half) {
-    __m512i even = _mm512_load_si512(rows + half * 16);
-    __m512i odd = _mm512_load_si512(rows + kPanelColumns + half * 16);
-    char* at = out + half * kPartsBytes;
-    for (int part = 0; part < 3; ++part) {
-      __m512i both = _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(even, 16), odd);
-      _mm512_store_si512(at + part * kTileBytes, both);
-      even = _mm512_castps_si512(_mm512_sub_ps(_mm512_castsi512_ps(even),
-                                               _mm512_castsi512_ps(_mm512_and_si512(even, upper))));
-      odd = _mm512_castps_si512(_mm512_sub_ps(_mm512_castsi512_ps(odd),
-                                              _mm512_castsi512_ps(_mm512_and_si512(odd, upper))));
-    }
-  }
-}
-
 // The splitting of one stretch of B, some pairs of rows at a time between the unit's instructions.
 struct Splitter {
   const float* from = nullptr;
@@ -123,29 +96,6 @@ struct Splitter {
     for (; done < total; ++done) split(0);
   }
 };
-
-// The matrix registers hold: 0-3 sums of 2 x 2 tiles, 4 and 5 rows of A, 6 and 7 columns of B.
-#define PRONG_TILE_LOAD(reg, at, stride) \
-  asm volatile("tileloadd (%0,%1,1), %%tmm" #reg ::"r"(at), "r"(stride) : "memory")
-#define PRONG_TILE_STORE(reg, at, stride) \
-  asm volatile("tilestored %%tmm" #reg ", (%0,%1,1)" ::"r"(at), "r"(stride) : "memory")
-#define PRONG_TILE_MULTIPLY(sum, left, right) \
-  asm volatile("tdpbf16ps %%tmm" #right ", %%tmm" #left ", %%tmm" #sum ::)
-// Four sums in turn, since a sum may be used again only after the time of three others.
-#define PRONG_MULTIPLY_2X2      \
-  PRONG_TILE_MULTIPLY(0, 4, 6); \
-  PRONG_TILE_MULTIPLY(1, 4, 7); \
-  PRONG_TILE_MULTIPLY(2, 5, 6); \
-  PRONG_TILE_MULTIPLY(3, 5, 7)
-
-inline void load_left(const char* upper, const char* lower, int part) {
-  PRONG_TILE_LOAD(4, upper + part * kTileBytes, int64_t{64});
-  PRONG_TILE_LOAD(5, lower + part * kTileBytes, int64_t{64});
-}
-inline void load_right(const char* b, int part) {
-  PRONG_TILE_LOAD(6, b + part * kTileBytes, int64_t{64});
-  PRONG_TILE_LOAD(7, b + kPartsBytes + part * kTileBytes, int64_t{64});
-}
 
 // Splits its share of kPairs pairs at the kChance-th of six chances in a step.
 template <int kPairs, int kChance>
@@ -208,29 +158,6 @@ MultiplySteps pick_share(int64_t pairs, int64_t steps) {
   return multiply_steps<16>;
 }
 
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-void load_sums(const float* from, int64_t stride) {
-  int64_t bytes = stride * 4;
-  PRONG_TILE_LOAD(0, from, bytes);
-  PRONG_TILE_LOAD(1, from + 16, bytes);
-  PRONG_TILE_LOAD(2, from + 16 * stride, bytes);
-  PRONG_TILE_LOAD(3, from + 16 * stride + 16, bytes);
-}
-void store_sums(float* to, int64_t stride) {
-  int64_t bytes = stride * 4;
-  PRONG_TILE_STORE(0, to, bytes);
-  PRONG_TILE_STORE(1, to + 16, bytes);
-  PRONG_TILE_STORE(2, to + 16 * stride, bytes);
-  PRONG_TILE_STORE(3, to + 16 * stride + 16, bytes);
-}
-void zero_sums() {
-  asm volatile("tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3" ::);
-}
 void copy_rows(int64_t rows, int64_t columns, const float* from, int64_t from_stride, float* to,
                int64_t to_stride) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -308,8 +235,7 @@ void multiply(const PanelProduct& x) {
   alignas(64) char split[2][kSteps * kStepBytes];
   alignas(64) float aside[blas::kRowBlock * kPanelColumns] = {};  // a piece each 32 rows
   char *current = split[0], *next = split[1];
-  TileShapes shapes;
-  asm volatile("ldtilecfg %0" ::"m"(shapes));
+  begin_tiles();
 
   int64_t row_pairs = row_pairs_of(x.m), row_bytes = steps_of(x.k) * kPartsBytes;
   Splitter splitter;
@@ -336,7 +262,7 @@ void multiply(const PanelProduct& x) {
     current = next;
     next = free;
   }
-  asm volatile("tilerelease");
+  end_tiles();
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // The choice of kernels for this machine. Called through panel_kernels.h,
-// gate_kernels.h, move_kernels.h and thin_kernels.h.
+// gate_kernels.h, move_kernels.h, tap_kernels.h and thin_kernels.h.
 #include "ops/blas/panel_kernels.h"
 #include "ops/blas/gate_kernels.h"
 #include "ops/blas/move_kernels.h"
+#include "ops/blas/tap_kernels.h"
 #include "ops/blas/thin_kernels.h"
 
 #if defined(__x86_64__)
@@ -52,6 +53,8 @@ const PanelKernels* split_kernels() {
   return chosen;
 }
 
+const TapKernels* tap_kernels() { return split_kernels() ? &v4::tap_kernels() : nullptr; }
+
 const GateKernels& gate_kernels() {
   static const GateKernels& chosen = has_v4() ? v4::gate_kernels() : v3::gate_kernels();
   return chosen;
@@ -72,6 +75,7 @@ const MoveKernels& move_kernels() { return generic::move_kernels(); }
 const GateKernels& gate_kernels() { return generic::gate_kernels(); }
 const PanelKernels& exact_kernels() { return generic::fma_kernels(); }
 const PanelKernels* split_kernels() { return nullptr; }
+const TapKernels* tap_kernels() { return nullptr; }
 #endif
 
 }  // namespace prong::blas

@@ -1,10 +1,13 @@
-// Unfold-and-multiply convolution for 1 to 3 spatial dimensions, and its gradients. See
+// Convolution for 1 to 3 spatial dimensions and its gradients: over taps where this machine has
+// kernels for them, otherwise, and for other types, by unfolding and a matrix product. See
 // convolution.h.
 #include "ops/kernels/convolution.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "ops/kernels/convolution_geometry.h"
+#include "ops/kernels/convolution_taps.h"
 #include "ops/kernels/product.h"
 #include "ops/op_def.h"
 #include "runtime/parallel.h"
@@ -12,35 +15,7 @@
 namespace prong {
 namespace {
 
-// Everything as three spatial dimensions; missing ones are of size 1 in front.
-struct Geometry {
-  int64_t batch, in_channels, out_channels, groups;
-  int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
-  int64_t group_in() const { return in_channels / groups; }
-  int64_t group_out() const { return out_channels / groups; }
-  int64_t kernel_volume() const { return kernel[0] * kernel[1] * kernel[2]; }
-  int64_t in_volume() const { return in[0] * in[1] * in[2]; }
-  int64_t out_volume() const { return out[0] * out[1] * out[2]; }
-  bool is_pointwise() const {  // 1×1, stride 1: the input is its own column matrix
-    return kernel_volume() == 1 && in_volume() == out_volume() &&
-           padding[0] + padding[1] + padding[2] == 0;
-  }
-};
-
-Geometry geometry(const Dims& input, const Dims& weight, const Dims& result, const ConvParams& p) {
-  Geometry g{input[0],  input[1],  weight[0], p.groups,  {1, 1, 1},
-             {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}};
-  const size_t spatial = input.size() - 2, shift = 3 - spatial;
-  for (size_t i = 0; i < spatial; ++i) {
-    g.in[i + shift] = input[i + 2];
-    g.kernel[i + shift] = weight[i + 2];
-    g.out[i + shift] = result[i + 2];
-    g.stride[i + shift] = p.stride[i];
-    g.padding[i + shift] = p.padding[i];
-    g.dilation[i + shift] = p.dilation[i];
-  }
-  return g;
-}
+using Geometry = ConvGeometry;
 
 // Positions [begin, end) of the output, counted over all its lines. A strip of them is unfolded at
 // a time, so that its columns stay in the second-level cache.
@@ -166,6 +141,129 @@ struct Pieces {
   }
 };
 
+// Each of the three by unfolding, for all types; operands are contiguous.
+void unfolded_forward(const Geometry& g, const Tensor& in, const Tensor& w,
+                      const std::optional<Tensor>& bias, const Tensor& out) {
+  const int64_t k = g.group_in() * g.kernel_volume(), n = g.out_volume(), o = g.group_out();
+  if (bias)
+    copy_into(reshaped(out, Dims{g.batch, g.out_channels, n}),
+              bias->as_strided(Dims{g.batch, g.out_channels, n}, Dims{0, bias->stride(0), 0},
+                               bias->offset()));
+  const int64_t length = g.is_pointwise() ? n : strip_length(g, g.group_in()),
+                strips = (n + length - 1) / length;
+  parallel_for(0, g.batch * g.groups * strips, 1, [&](int64_t begin, int64_t end) {
+    Tensor columns;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t sample = i / strips / g.groups, group = i / strips % g.groups;
+      const Strip strip{i % strips * length, std::min(n, (i % strips + 1) * length)};
+      const int64_t image = (sample * g.in_channels + group * g.group_in()) * g.in_volume();
+      if (g.is_pointwise()) {
+        columns = matrix(in, image, k, n, n);
+      } else {
+        columns = Tensor::empty(Dims{k, strip.length()}, in.dtype());
+        visit_width(in.dtype(), [&]<class U>(TypeTag<U>) {
+          unfold(static_cast<const U*>(in.raw()) + image, g.group_in(),
+                 static_cast<U*>(columns.raw()), g, strip);
+        });
+      }
+      product_into("conv", matrix(w, group * o * k, o, k, k), columns,
+                   matrix(out, (sample * g.out_channels + group * o) * n + strip.begin, o,
+                          strip.length(), n),
+                   1, bias ? 1 : 0);
+    }
+  });
+}
+
+void unfolded_to_input(const Geometry& g, const Tensor& dy, const Tensor& w, const Tensor& out) {
+  if (!g.is_pointwise()) fill(out, int64_t{0});
+  const int64_t v = g.kernel_volume(), k = g.group_in() * v, n = g.out_volume(), o = g.group_out();
+  const Pieces pieces(g, g.batch);
+  parallel_for(0, pieces.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece piece = pieces[i];
+      const int64_t rows = piece.channels * v;
+      const int64_t image =
+          (piece.sample * g.in_channels + piece.group * g.group_in() + piece.channel) *
+          g.in_volume();
+      const Tensor w_t = turned(matrix(w, piece.group * o * k + piece.channel * v, o, rows, k));
+      const int64_t dy_at = (piece.sample * g.out_channels + piece.group * o) * n;
+      if (g.is_pointwise()) {
+        product_into("conv", w_t, matrix(dy, dy_at, o, n, n), matrix(out, image, rows, n, n), 1, 0);
+        continue;
+      }
+      for_strips(g, piece.channels, [&](Strip strip) {
+        const Tensor columns = Tensor::empty(Dims{rows, strip.length()}, dy.dtype());
+        product_into("conv", w_t, matrix(dy, dy_at + strip.begin, o, strip.length(), n), columns, 1,
+                     0);
+        visit_any(dy.dtype(), [&]<class U>(TypeTag<U>) {
+          fold(static_cast<const U*>(columns.raw()), piece.channels,
+               static_cast<U*>(out.raw()) + image, g, strip);
+        });
+      });
+    }
+  });
+}
+
+// Samples are dealt out to a few sums, which are then added up in order. They are kept with the
+// columns of the weight as rows: that way the unfolded input is read as it lies.
+void unfolded_to_weight(const Geometry& g, const Tensor& dy, const Tensor& in, const Tensor& out) {
+  const int64_t v = g.kernel_volume(), k = g.group_in() * v, n = g.out_volume(), o = g.group_out();
+  const int64_t weights = out.numel();
+  const int64_t sums =
+      std::clamp<int64_t>((int64_t{1} << 22) / weights, 1, std::clamp<int64_t>(g.batch, 1, 8));
+  const Tensor partial = Tensor::empty(Dims{sums, g.groups, k, o}, in.dtype());
+  const Pieces pieces(g, sums);
+  parallel_for(0, pieces.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece piece = pieces[i];  // "sample" is the number of the sum
+      const int64_t rows = piece.channels * v;
+      const Tensor dw =
+          matrix(partial, ((piece.sample * g.groups + piece.group) * k + piece.channel * v) * o,
+                 rows, o, o);
+      const int64_t first = g.batch * piece.sample / sums,
+                    last = g.batch * (piece.sample + 1) / sums;
+      for (int64_t sample = first; sample < last; ++sample) {
+        const int64_t image =
+            (sample * g.in_channels + piece.group * g.group_in() + piece.channel) * g.in_volume();
+        const int64_t dy_at = (sample * g.out_channels + piece.group * o) * n;
+        if (g.is_pointwise()) {
+          product_into("conv", matrix(in, image, rows, n, n), turned(matrix(dy, dy_at, o, n, n)),
+                       dw, 1, sample == first ? 0 : 1);
+          continue;
+        }
+        for_strips(g, piece.channels, [&](Strip strip) {
+          const Tensor columns = Tensor::empty(Dims{rows, strip.length()}, in.dtype());
+          visit_width(in.dtype(), [&]<class U>(TypeTag<U>) {
+            unfold(static_cast<const U*>(in.raw()) + image, piece.channels,
+                   static_cast<U*>(columns.raw()), g, strip);
+          });
+          product_into("conv", columns,
+                       turned(matrix(dy, dy_at + strip.begin, o, strip.length(), n)), dw, 1,
+                       sample == first && strip.begin == 0 ? 0 : 1);
+        });
+      }
+    }
+  });
+  const Tensor total = sums == 1 ? partial : call_tensor("sum", partial, Dims{0}, true);
+  copy_into(out.as_strided(Dims{g.groups, k, o}, Dims{o * k, 1, k}, 0),
+            total.as_strided(Dims{g.groups, k, o}, Dims{k * o, o, 1}, total.offset()));
+}
+
+Tensor samples_of(const Tensor& t, int64_t first, int64_t count) {
+  Dims sizes = t.sizes();
+  sizes[0] = count;
+  return t.as_strided(sizes, t.strides(), t.offset() + first * t.stride(0));
+}
+
+// f(geometry, first sample, number of samples) for what the products over taps left to do.
+template <class F>
+void for_undone(const Geometry& g, const TapOutcome& outcome, F&& f) {
+  if (!outcome.is_done) return f(g, int64_t{0}, g.batch);
+  Geometry one = g;
+  one.batch = 1;
+  for (const int64_t sample : outcome.samples_undone) f(one, sample, int64_t{1});
+}
+
 }  // namespace
 
 Dims conv_sizes(const TensorMeta& input, const TensorMeta& weight, const ConvParams& p) {
@@ -205,37 +303,25 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<T
               "Given weight of size ", weight.sizes(), ", expected bias to be 1-dimensional with ",
               weight.size(0), " elements, but got bias of size ", bias ? bias->sizes() : Dims{},
               " instead");
+  if (size_of(input.dtype()) == 2 && is_floating(input.dtype())) {  // sums of many terms
+    std::optional<Tensor> wide;
+    if (bias) wide = bias->to(DType::kFloat32);
+    return convolve(input.to(DType::kFloat32), weight.to(DType::kFloat32), wide, p)
+        .to(input.dtype());
+  }
   const Tensor out = Tensor::empty(sizes, input.dtype());
   if (out.numel() == 0) return out;
-  const Geometry g = geometry(input.sizes(), weight.sizes(), sizes, p);
-  const int64_t k = g.group_in() * g.kernel_volume(), n = g.out_volume(), o = g.group_out();
+  const Geometry g(input.sizes(), weight.sizes(), sizes, p);
   const Tensor in = input.contiguous(), w = weight.contiguous();
-  if (bias)
-    copy_into(reshaped(out, Dims{g.batch, g.out_channels, n}),
-              bias->as_strided(Dims{g.batch, g.out_channels, n}, Dims{0, bias->stride(0), 0},
-                               bias->offset()));
-  const int64_t length = g.is_pointwise() ? n : strip_length(g, g.group_in()),
-                strips = (n + length - 1) / length;
-  parallel_for(0, g.batch * g.groups * strips, 1, [&](int64_t begin, int64_t end) {
-    Tensor columns;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t sample = i / strips / g.groups, group = i / strips % g.groups;
-      const Strip strip{i % strips * length, std::min(n, (i % strips + 1) * length)};
-      const int64_t image = (sample * g.in_channels + group * g.group_in()) * g.in_volume();
-      if (g.is_pointwise()) {
-        columns = matrix(in, image, k, n, n);
-      } else {
-        columns = Tensor::empty(Dims{k, strip.length()}, input.dtype());
-        visit_width(input.dtype(), [&]<class U>(TypeTag<U>) {
-          unfold(static_cast<const U*>(in.raw()) + image, g.group_in(),
-                 static_cast<U*>(columns.raw()), g, strip);
-        });
-      }
-      product_into("conv", matrix(w, group * o * k, o, k, k), columns,
-                   matrix(out, (sample * g.out_channels + group * o) * n + strip.begin, o,
-                          strip.length(), n),
-                   1, bias ? 1 : 0);
-    }
+  if (!may_use_taps(g, input.dtype())) {
+    unfolded_forward(g, in, w, bias, out);
+    return out;
+  }
+  const Tensor b = bias ? bias->to(input.dtype()).contiguous() : Tensor();
+  const TapOutcome outcome = taps_forward(g, in.data<float>(), w.data<float>(),
+                                          bias ? b.data<float>() : nullptr, out.data<float>());
+  for_undone(g, outcome, [&](const Geometry& one, int64_t first, int64_t count) {
+    unfolded_forward(one, samples_of(in, first, count), w, bias, samples_of(out, first, count));
   });
   return out;
 }
@@ -249,35 +335,20 @@ Tensor convolve_to_input(const Tensor& grad, const Tensor& weight, const Dims& i
     return convolve_to_input(grad.to(DType::kFloat32), weight.to(DType::kFloat32), input_sizes, p)
         .to(grad.dtype());
   Tensor out = Tensor::empty(input_sizes, grad.dtype());
-  const Geometry g = geometry(input_sizes, weight.sizes(), sizes, p);
-  if (!g.is_pointwise() || grad.numel() == 0 || weight.numel() == 0) fill(out, int64_t{0});
-  if (grad.numel() == 0 || out.numel() == 0 || weight.numel() == 0) return out;
-  const int64_t v = g.kernel_volume(), k = g.group_in() * v, n = g.out_volume(), o = g.group_out();
+  const Geometry g(input_sizes, weight.sizes(), sizes, p);
+  if (out.numel() == 0) return out;
+  if (grad.numel() == 0 || weight.numel() == 0) {
+    fill(out, int64_t{0});
+    return out;
+  }
   const Tensor dy = grad.contiguous(), w = weight.contiguous();
-  const Pieces pieces(g, g.batch);
-  parallel_for(0, pieces.count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Piece piece = pieces[i];
-      const int64_t rows = piece.channels * v;
-      const int64_t image =
-          (piece.sample * g.in_channels + piece.group * g.group_in() + piece.channel) *
-          g.in_volume();
-      const Tensor w_t = turned(matrix(w, piece.group * o * k + piece.channel * v, o, rows, k));
-      const int64_t dy_at = (piece.sample * g.out_channels + piece.group * o) * n;
-      if (g.is_pointwise()) {
-        product_into("conv", w_t, matrix(dy, dy_at, o, n, n), matrix(out, image, rows, n, n), 1, 0);
-        continue;
-      }
-      for_strips(g, piece.channels, [&](Strip strip) {
-        const Tensor columns = Tensor::empty(Dims{rows, strip.length()}, grad.dtype());
-        product_into("conv", w_t, matrix(dy, dy_at + strip.begin, o, strip.length(), n), columns, 1,
-                     0);
-        visit_any(grad.dtype(), [&]<class U>(TypeTag<U>) {
-          fold(static_cast<const U*>(columns.raw()), piece.channels,
-               static_cast<U*>(out.raw()) + image, g, strip);
-        });
-      });
-    }
+  if (!may_use_taps(g, grad.dtype())) {
+    unfolded_to_input(g, dy, w, out);
+    return out;
+  }
+  const TapOutcome outcome = taps_to_input(g, dy.data<float>(), w.data<float>(), out.data<float>());
+  for_undone(g, outcome, [&](const Geometry& one, int64_t first, int64_t count) {
+    unfolded_to_input(one, samples_of(dy, first, count), w, samples_of(out, first, count));
   });
   return out;
 }
@@ -290,55 +361,16 @@ Tensor convolve_to_weight(const Tensor& grad, const Tensor& input, const Dims& w
   if (size_of(grad.dtype()) == 2)
     return convolve_to_weight(grad.to(DType::kFloat32), input.to(DType::kFloat32), weight_sizes, p)
         .to(grad.dtype());
-  const Geometry g = geometry(input.sizes(), weight_sizes, sizes, p);
-  const int64_t v = g.kernel_volume(), k = g.group_in() * v, n = g.out_volume(), o = g.group_out();
-  // Samples are dealt out to a few sums, which are then added up in order. They are kept with the
-  // columns of the weight as rows: that way the unfolded input is read as it lies.
-  const int64_t weights = product(weight_sizes);
+  const Geometry g(input.sizes(), weight_sizes, sizes, p);
   Tensor out = Tensor::empty(weight_sizes, input.dtype());
-  if (grad.numel() == 0 || weights == 0 || n == 0) {
+  if (grad.numel() == 0 || out.numel() == 0) {
     fill(out, int64_t{0});
     return out;
   }
-  const int64_t sums =
-      std::clamp<int64_t>((int64_t{1} << 22) / weights, 1, std::clamp<int64_t>(g.batch, 1, 8));
-  const Tensor partial = Tensor::empty(Dims{sums, g.groups, k, o}, input.dtype());
   const Tensor dy = grad.contiguous(), in = input.contiguous();
-  const Pieces pieces(g, sums);
-  parallel_for(0, pieces.count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Piece piece = pieces[i];  // "sample" is the number of the sum
-      const int64_t rows = piece.channels * v;
-      const Tensor dw =
-          matrix(partial, ((piece.sample * g.groups + piece.group) * k + piece.channel * v) * o,
-                 rows, o, o);
-      const int64_t first = g.batch * piece.sample / sums,
-                    last = g.batch * (piece.sample + 1) / sums;
-      for (int64_t sample = first; sample < last; ++sample) {
-        const int64_t image =
-            (sample * g.in_channels + piece.group * g.group_in() + piece.channel) * g.in_volume();
-        const int64_t dy_at = (sample * g.out_channels + piece.group * o) * n;
-        if (g.is_pointwise()) {
-          product_into("conv", matrix(in, image, rows, n, n), turned(matrix(dy, dy_at, o, n, n)),
-                       dw, 1, sample == first ? 0 : 1);
-          continue;
-        }
-        for_strips(g, piece.channels, [&](Strip strip) {
-          const Tensor columns = Tensor::empty(Dims{rows, strip.length()}, input.dtype());
-          visit_width(input.dtype(), [&]<class U>(TypeTag<U>) {
-            unfold(static_cast<const U*>(in.raw()) + image, piece.channels,
-                   static_cast<U*>(columns.raw()), g, strip);
-          });
-          product_into("conv", columns,
-                       turned(matrix(dy, dy_at + strip.begin, o, strip.length(), n)), dw, 1,
-                       sample == first && strip.begin == 0 ? 0 : 1);
-        });
-      }
-    }
-  });
-  const Tensor total = sums == 1 ? partial : call_tensor("sum", partial, Dims{0}, true);
-  copy_into(out.as_strided(Dims{g.groups, k, o}, Dims{o * k, 1, k}, 0),
-            total.as_strided(Dims{g.groups, k, o}, Dims{k * o, o, 1}, total.offset()));
+  if (!may_use_taps(g, input.dtype()) ||
+      !taps_to_weight(g, dy.data<float>(), in.data<float>(), out.data<float>()))
+    unfolded_to_weight(g, dy, in, out);
   return out;
 }
 

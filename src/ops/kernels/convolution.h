@@ -1,5 +1,4 @@
-// Convolution over N spatial dimensions by unfolding into columns and matrix products, and its two
-// gradients by the same products. Used by defs/conv.
+// Convolution over N spatial dimensions, and its two gradients. Used by defs/conv.
 #pragma once
 
 #include "tensor/tensor.h"

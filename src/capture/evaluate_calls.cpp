@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/str.h"
 #include "capture/evaluator.h"
 #include "capture/session.h"
 
@@ -150,12 +151,13 @@ Evaluator::Next Evaluator::load_attribute(const Instruction& i, bool is_method) 
   PyObject* behind = nullptr;
   const std::vector<Term> self_terms{owner, Term::same()};
   Tracker* t = tracker();
-  if (t && owner.is_same() && !PyType_Check(object) && !PyModule_Check(object)) {
+  const bool is_made = t && owner.is_made() && t->made(owner).kind == Made::Kind::kInstance;
+  if (t && (owner.is_same() || is_made) && !PyType_Check(object) && !PyModule_Check(object)) {
     behind = function_behind(object, name);
     if (behind) {
       t->read_type(Py_TYPE(object));
-      t->read_type_of(object);
-      if (PyObject* dict = instance_dict(object))
+      if (!is_made) t->read_type_of(object);
+      if (PyObject* dict = is_made ? nullptr : instance_dict(object))
         t->read_dict(dict, name, PyDict_GetItemWithError(dict, name));
       const bool is_getter =
           !PyFunction_Check(behind) ? false : _PyType_Lookup(Py_TYPE(object), name) != nullptr;
@@ -204,9 +206,23 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
     t->give_up(std::string("attribute ") + word + " of a tensor");
     return {};
   }
+  if (owner.is_made() && t->made(owner).kind == Made::Kind::kInstance)
+    return made_attribute(object, owner, name, value);
   if (owner.is_made()) {
+    if (PyMethod_Check(value) && !is_bound) {  // of super()
+      PyObject* self = PyMethod_GET_SELF(value);
+      const Term self_term = t->find(self);
+      if (!self_term.is_known()) t->give_up("super() of an object of unknown origin");
+      if (self_term.is_same() && !PyType_Check(self)) t->read_type_of(self);
+      t->read_type(PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self));
+      return t->make(Made::Kind::kMethod, {Term::same(), self_term},
+                     {PyMethod_GET_FUNCTION(value), self});
+    }
     if (is_bound) return t->make(Made::Kind::kMethod, {Term::same(), owner}, {value, object});
     const Made& m = t->made(owner);
+    if (m.type.get() || m.kind == Made::Kind::kException || m.kind == Made::Kind::kFunction ||
+        m.kind == Made::Kind::kOpaque)
+      if (const Term found = t->adopt(value); found.is_known()) return found;
     for (size_t k = 0; m.has_names && k < m.items.size(); ++k)
       if (m.objects[k] == value) return m.items[k];
     t->give_up(std::string("attribute ") + word + " of what the call made");
@@ -232,6 +248,36 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
     return {};
   }
   return instance_attribute(object, name, value);
+}
+
+// An attribute of an instance that the call made.
+Term Evaluator::made_attribute(PyObject* object, Term owner, PyObject* name, PyObject* value) {
+  Tracker* t = tracker();
+  PyTypeObject* type = Py_TYPE(object);
+  if (!has_usual_access(type)) {
+    t->give_up("a class with attribute access of its own");
+    return {};
+  }
+  if (PyMethod_Check(value) && PyMethod_GET_SELF(value) == object)
+    return t->make(Made::Kind::kMethod, {Term::same(), owner},
+                   {PyMethod_GET_FUNCTION(value), object});
+  if (PyCFunction_Check(value) && PyCFunction_GET_SELF(value) == object)
+    return t->make(Made::Kind::kMethod, {Term::same(), owner}, {value, object});
+  PyObject* found = _PyType_Lookup(type, name);
+  const bool is_data = found && Py_TYPE(found)->tp_descr_set;
+  if (PyObject* dict = is_data ? nullptr : instance_dict(object);
+      dict && PyDict_GetItemWithError(dict, name)) {
+    const Made& m = t->made(owner);
+    for (size_t k = 0; k < m.keys.size(); ++k)
+      if (same_value(m.keys[k].get(), name) && m.objects[k] == value) return m.items[k];
+  } else if (found && !is_data && (found == value || PyFunction_Check(value) ||
+                                   PyCFunction_Check(value) || PyMethod_Check(value))) {
+    return t->same(value);
+  }
+  if (value == reinterpret_cast<PyObject*>(type)) return Term::same();
+  const Term known = t->find(value);
+  if (!known.is_known()) t->give_up(cat("attribute ", text_of(name), " of what the call made"));
+  return known;
 }
 
 // A parameter, buffer or module of an nn.Module, which its __getattr__ found.
@@ -320,6 +366,8 @@ Evaluator::Next Evaluator::store_attribute(const Instruction& i) {
   PyObject* name = PyTuple_GET_ITEM(co_->co_names, i.arg);
   PyObject *owner = top(1), *value = top(2);
   Tracker* const t = tracker();
+  if (t && term(1).is_made() && t->made(term(1)).kind == Made::Kind::kInstance)
+    return store_made_attribute(name);
   if (t && !follow_store(owner, term(1), name, value, term(2)))
     t->give_up("an attribute is assigned");
   Tracker* const outer = current_tracker();
@@ -328,6 +376,31 @@ Evaluator::Next Evaluator::store_attribute(const Instruction& i) {
   if (outer) set_current_tracker(outer);
   drop(2);
   return done < 0 ? Next::kError : Next::kGo;
+}
+
+// An attribute of an instance that the call made; its own __setattr__ and properties are evaluated.
+Evaluator::Next Evaluator::store_made_attribute(PyObject* name) {
+  PyObject *owner = top(1), *value = top(2);
+  Tracker* t = tracker();
+  if (!term(2).is_known()) t->give_up("an attribute gets a value of unknown origin");
+  t->made(term(1)).may_be_fragile =
+      std::strcmp(Py_TYPE(owner)->tp_name, "_GeneratorContextManager") == 0;
+  if (PyObject_SetAttr(owner, name, value) < 0) return Next::kError;
+  PyObject* dict = instance_dict(owner);
+  if (t = tracker(); t && dict && PyDict_GetItemWithError(dict, name) == value)
+    t->set_named(term(1), name, value, term(2));
+  drop(2);
+  return Next::kGo;
+}
+
+Evaluator::Next Evaluator::delete_attribute(const Instruction& i) {
+  PyObject* name = PyTuple_GET_ITEM(co_->co_names, i.arg);
+  if (Tracker* t = tracker();
+      t && !(term().is_made() && t->made(term()).kind == Made::Kind::kInstance))
+    t->give_up("an attribute is deleted");
+  if (PyObject_SetAttr(top(), name, nullptr) < 0) return Next::kError;
+  drop(1);
+  return Next::kGo;
 }
 
 // ── calls ──
@@ -349,6 +422,7 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   const size_t count = terms.size() - by_name;
   PendingCall next;
   std::vector<Term> with_self;
+  PyTypeObject* makes = nullptr;
   Tracker* t = tracker();
   if (t && term.is_known()) {
     PyObject* function = callable;
@@ -357,25 +431,44 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
       with_self.push_back(term.is_made() ? t->made(term).items[1]
                                          : t->same(PyMethod_GET_SELF(callable)));
     } else if (!PyFunction_Check(callable) && !PyCFunction_Check(callable) &&
-               !PyType_Check(callable) && term.is_same()) {
+               !PyType_Check(callable)) {
       PyObject* method = type_attribute(Py_TYPE(callable), "__call__");
       if (method && PyFunction_Check(method)) {
         function = method;
         t->read_type(Py_TYPE(callable));
-        t->read_type_of(callable);
+        if (term.is_same()) t->read_type_of(callable);
         with_self.push_back(term);
       }
     }
-    if (PyFunction_Check(function)) {
+    if (PyType_Check(callable) && term.is_same()) {
+      auto* type = reinterpret_cast<PyTypeObject*>(callable);
+      if (Py_TYPE(type)->tp_call == PyType_Type.tp_call && is_instance_class(type)) {
+        t->read_type(type);
+        makes = type;
+        PyObject* maker = type_attribute(type, "__new__");
+        if (maker && Py_IS_TYPE(maker, &PyStaticMethod_Type)) {
+          function = PyObject_GetAttrString(maker, "__func__");
+          Py_XDECREF(function);  // the class keeps it
+          with_self.push_back(term);
+        } else if (PyObject* init = type_attribute(type, "__init__"); init && PyFunction_Check(init)) {
+          function = init;
+          next.makes_self = true;
+          with_self.push_back(Term::same());
+        }
+      }
+    }
+    if (function && PyFunction_Check(function)) {
       const Term closure =
           term.is_made() && t->made(term).kind == Made::Kind::kFunction ? term : Term();
       with_self.insert(with_self.end(), terms.begin(), terms.end());
-      next = {function, &with_self, kwnames, with_self.size() - by_name, closure};
+      next = {function, &with_self, kwnames, with_self.size() - by_name, closure,
+              next.makes_self};
     } else {
       with_self.clear();
     }
   }
   set_pending_call(next);
+  if (makes) t->making.push_back(makes);
   returned_term = {};
   is_escaped_error_followed = false;
   nodes_before_call_ = thread_recorder().num_recorded();
@@ -384,9 +477,33 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
                         ? PyObject_Call(callable, packed, packed_by_name)
                         : PyObject_Vectorcall(callable, args, count, kwnames);
   set_pending_call({});
-  if (!value) return nullptr;
+  if (makes) t->making.pop_back();
+  t = tracker();
+  if (!value) {
+    if (t && !next.function && !is_escaped_error_followed)
+      is_escaped_error_followed = is_error_transparent(callable, term, args, terms, kwnames);
+    return nullptr;
+  }
+  if (makes && t) {
+    *result = t->find(value);
+    if (!result->is_known() && Py_IS_TYPE(value, makes) && !next.function)
+      *result = t->make_instance(value);
+    if (!result->is_known()) t->give_up("a class whose instances are made in a way of its own");
+    return value;
+  }
   *result = next.function ? returned_term : call_term(callable, term, args, terms, kwnames, value);
   return value;
+}
+
+// A builtin failed: would it at each call?
+bool Evaluator::is_error_transparent(PyObject* callable, Term term, PyObject* const* args,
+                                     const std::vector<Term>& terms, PyObject* kwnames) {
+  Tracker* t = tracker();
+  const bool is_method = term.is_made() && t->made(term).kind == Made::Kind::kMethod;
+  Term unused;
+  return term.is_known() &&
+         follow_transparent(callable, is_method ? t->made(term).items[1] : Term(), args, terms,
+                            kwnames, nullptr, &unused);
 }
 
 namespace {
@@ -427,6 +544,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     self = t->made(term).items[1];
     self_object = t->made(term).objects[1];
     if (PyMethod_Check(callable)) function = PyMethod_GET_FUNCTION(callable);
+  } else if (term.is_made() && t->made(term).kind == Made::Kind::kOpaque) {
+    self = term;
   } else if (!term.is_same()) {
     t->give_up("a callable of unknown origin");
     return {};
@@ -441,6 +560,14 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     }
     t->give_up("an op's argument is not followed");
     return {};
+  }
+  const bool is_append = self.is_made() && t->peek(self).kind == Made::Kind::kList &&
+                         PyCFunction_Check(function) &&
+                         std::strcmp(reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name,
+                                     "append") == 0;
+  if (is_append && terms.size() == 1 && terms[0].is_known()) {
+    if (terms[0].is_number()) t->append(self, args[0], terms[0]);
+    return Term::same();
   }
   t->pin_all(terms, args);
   bool all_plain = true;
@@ -470,13 +597,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     return {};
   }
   if (self.is_made() && self_object) {
-    Made& m = t->made(self);
-    if (m.kind == Made::Kind::kList && std::strcmp(word, "append") == 0 && terms.size() == 1 &&
-        terms[0].is_known()) {
-      m.items.push_back(terms[0]);
-      m.objects.push_back(args[0]);
-      return Term::same();
-    }
+    Term followed;
+    if (follow_transparent(function, self, args, terms, kwnames, result, &followed)) return followed;
     t->give_up(std::string("method ") + word + " of a container");
     return {};
   }
@@ -525,6 +647,9 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
                        "divmod", "pow",  "range", "sqrt",  "ceil", "floor", "log",  "exp",  "cos",
                        "sin",    "prod", "gcd",   "isqrt", "chr",  "ord",   "hash", "tuple"}))
     return Term::same();
+  if (Term followed;
+      follow_transparent(function, self, args, terms, kwnames, result, &followed))
+    return followed;
   t->give_up(std::string("calls ") + name_of_callable(callable));
   return {};
 }
@@ -633,6 +758,7 @@ Evaluator::Next Evaluator::make_function(const Instruction& i) {
   }
   Term m;
   if (t && t->is_on()) m = t->make(Made::Kind::kFunction, std::move(cells), std::move(objects));
+  if (t) t->own(m, made);
   push(made, m);
   return Next::kGo;
 }

@@ -189,9 +189,15 @@ bool Evaluator::is_error_followed(const Instruction& i) {
   const bool came_from_below = std::exchange(is_escaped_error_followed, false);
   switch (i.opcode) {
   case RAISE_VARARGS:
+  case UNPACK_SEQUENCE:
+  case UNPACK_EX:
     return std::exchange(is_raise_followed_, false);
+  case BINARY_SUBSCR:
+    return is_lookup_followed();
   case CALL:
   case CALL_FUNCTION_EX:
+  case FOR_ITER:
+  case SEND:
   case BEFORE_WITH:
   case WITH_EXCEPT_START:
   case LOAD_ATTR:
@@ -200,6 +206,14 @@ bool Evaluator::is_error_followed(const Instruction& i) {
   default:
     return false;
   }
+}
+
+// A subscript failed: of a container and by a key that are the same at each call?
+bool Evaluator::is_lookup_followed() {
+  Tracker* t = tracker();
+  if (!t || term(2).is_tensor() || term(1).is_tensor()) return false;
+  return (PyErr_ExceptionMatches(PyExc_LookupError) || PyErr_ExceptionMatches(PyExc_TypeError)) &&
+         t->vouch(term(2), top(2), false) && t->vouch(term(1), top(1), true);
 }
 
 // After an error that counts as raised at `error_unit_`: goes on in the frame's own handler; false:

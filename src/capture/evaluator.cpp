@@ -15,10 +15,24 @@ int active_calls = 0;  // under the GIL
 thread_local PendingCall pending;
 
 PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
-  if (throwflag || !is_recording()) return prong_interpret(thread, frame, throwflag);
+  if (!is_recording()) return prong_interpret(thread, frame, throwflag);
   Tracker* t = current_tracker();
+  if (throwflag) {
+    const Bytecode* thrown_into = t ? bytecode_of(prong_frame_code(frame)) : nullptr;
+    if (!thrown_into || !thrown_into->handlers.empty())
+      if (t) t->give_up("an exception is thrown into a generator");
+    return prong_interpret(thread, frame, throwflag);
+  }
+  if (prong_is_resumed_generator(thread, frame)) {
+    const GeneratorState* state = t ? t->generator(prong_frame_generator(frame)) : nullptr;
+    const Bytecode* code = state ? bytecode_of(prong_frame_code(frame)) : nullptr;
+    if (code) return Evaluator(thread, frame, *code, *state).loop();
+    if (PyErr_Occurred()) return nullptr;
+    if (t) t->give_up("a generator from elsewhere goes on");
+    return prong_interpret(thread, frame, throwflag);
+  }
   if (!prong_is_evaluable(thread, frame)) {
-    if (t) t->give_up("a generator, coroutine or class body runs");
+    if (t) t->give_up("a coroutine or class body runs");
     return prong_interpret(thread, frame, throwflag);
   }
   const Bytecode* code = bytecode_of(prong_frame_code(frame));
@@ -60,10 +74,7 @@ bool Evaluator::bind_arguments() {
   Tracker* t = current_tracker();
   if (!t) return false;
   auto* function = prong_frame_function(frame_);
-  if (given.function != reinterpret_cast<PyObject*>(function)) {
-    t->give_up("Python code runs that nobody called in sight");
-    return false;
-  }
+  if (given.function != reinterpret_cast<PyObject*>(function)) return bind_unannounced(*t);
   closure_ = given.closure;
   if (!closure_.is_known()) t->read_function(given.function);
   const auto count = static_cast<size_t>(co_->co_argcount),
@@ -74,7 +85,8 @@ bool Evaluator::bind_arguments() {
   PyObject* varargs = co_->co_flags & CO_VARARGS ? slots_[count + keyword_only] : nullptr;
   for (size_t i = 0; i < given.count; ++i) {
     if (i < count) {
-      terms_[i] = (*given.terms)[i];
+      const bool is_new = i == 0 && given.makes_self;
+      terms_[i] = is_new ? t->make_instance(slots_[0]) : (*given.terms)[i];
       is_set[i] = true;
     } else {
       rest.push_back((*given.terms)[i]);
@@ -108,24 +120,79 @@ bool Evaluator::bind_arguments() {
   }
   for (size_t s = 0; s < is_set.size(); ++s)
     if (!is_set[s]) terms_[s] = t->same(slots_[s]);  // a default
-  if (varargs)
-    terms_[count + keyword_only] =
-        t->make(Made::Kind::kTuple, std::move(rest), std::move(rest_objects));
+  if (varargs) {
+    const Term made = t->make(Made::Kind::kTuple, std::move(rest), std::move(rest_objects));
+    terms_[count + keyword_only] = made;
+    t->own(made, varargs);
+  }
   if (varkeywords) {
     const Term d = t->make(Made::Kind::kDict, std::move(extra), std::move(extra_objects));
     terms_[count + keyword_only + (varargs ? 1 : 0)] = d;
     if (d.is_made()) t->made(d).keys = std::move(extra_keys);
+    t->own(d, varkeywords);
   }
   return t->is_on();
 }
 
+// A frame that C code starts: its function and its arguments have to be known by themselves.
+bool Evaluator::bind_unannounced(Tracker& t) {
+  PyFunctionObject* f = prong_frame_function(frame_);
+  PyObject* function = reinterpret_cast<PyObject*>(f);
+  const auto count = static_cast<size_t>(co_->co_argcount + co_->co_kwonlyargcount);
+  const bool is_init = PyUnicode_CompareWithASCIIString(f->func_name, "__init__") == 0;
+  Term known = t.find(function);
+  if (!known.is_known() && count && slots_[0] && t.is_method_of(function, slots_[0]))
+    known = Term::same();
+  if (!known.is_known()) {
+    t.give_up("Python code runs that nobody called in sight");
+    return false;
+  }
+  if (known.is_made())
+    closure_ = known;
+  else
+    t.read_function(function);
+  const auto is_default = [&](PyObject* o) {
+    if (known.is_made()) return false;
+    for (Py_ssize_t i = 0; f->func_defaults && i < PyTuple_GET_SIZE(f->func_defaults); ++i)
+      if (PyTuple_GET_ITEM(f->func_defaults, i) == o) return true;
+    return false;
+  };
+  for (size_t s = 0; s < count; ++s) {
+    terms_[s] = t.find(slots_[s]);
+    if (terms_[s].is_known()) continue;
+    const bool is_new = s == 0 && is_init && !t.making.empty() &&
+                        Py_IS_TYPE(slots_[0], t.making.back());
+    if (is_new)
+      terms_[s] = t.make_instance(slots_[0]);
+    else if (is_default(slots_[s]))
+      terms_[s] = t.same(slots_[s]);
+    else
+      t.give_up("Python code runs that nobody called in sight");
+  }
+  for (size_t s = count, n = s + ((co_->co_flags & CO_VARARGS) != 0) +
+                             ((co_->co_flags & CO_VARKEYWORDS) != 0);
+       s < n && t.is_on(); ++s) {
+    terms_[s] = t.adopt(slots_[s]);
+    if (!terms_[s].is_known()) t.give_up("Python code runs that nobody called in sight");
+  }
+  return t.is_on();
+}
+
 PyObject* Evaluator::run() {
   is_tracked_ = bind_arguments();
+  return loop();
+}
+
+PyObject* Evaluator::loop() {
   ProngEntry entry;
   if (prong_enter_frame(thread_, frame_, &entry) < 0) return nullptr;
   prong_set_stack_top(frame_, -1);
   for (;;) {
     const Instruction& i = code_.instructions[next_++];
+    if (is_tracked_ && !current_tracker()) {
+      is_tracked_ = false;
+      forget_objects();
+    }
     prong_set_position(frame_, i.unit);
     switch (step(i)) {
     case Next::kGo:
@@ -134,6 +201,11 @@ PyObject* Evaluator::run() {
       lose("tracing is turned on");
       prong_leave_frame(thread_, &entry);
       return interpret(code_.instructions[next_].first - 1, 0);
+    case Next::kYield:
+      return suspend(&entry);
+    case Next::kGenerator:
+      prong_leave_frame(thread_, &entry);
+      return make_generator(i);
     case Next::kReturn: {
       PyObject* result = pop();
       returned_term = is_tracked_ ? terms_[static_cast<size_t>(sp_ - slots_)] : Term();
@@ -201,6 +273,12 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
     return load_attribute(i, false);
   case LOAD_METHOD:
     return load_attribute(i, true);
+  case RETURN_GENERATOR:
+    return Next::kGenerator;
+  case YIELD_VALUE:
+    return generator_ ? Next::kYield : Next::kInterpret;
+  case SEND:
+    return send(i);
   case RAISE_VARARGS:
     return raise(i);
   case BEFORE_WITH:
@@ -248,6 +326,10 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
   case BINARY_SUBSCR:
   case STORE_SUBSCR:
     return step_operator(i);
+  case DELETE_SUBSCR:
+    return delete_item();
+  case DELETE_ATTR:
+    return delete_attribute(i);
   default:
     return step_container(i);
   }
@@ -313,7 +395,10 @@ Evaluator::Next Evaluator::step_variable(const Instruction& i) {
     PyObject* cell = PyCell_New(held);
     if (!cell) return Next::kError;
     Term& slot = terms_[static_cast<size_t>(i.arg)];
-    if (t) slot = t->make(Made::Kind::kCell, {held ? slot : Term::same()}, {held});
+    if (t) {
+      slot = t->make(Made::Kind::kCell, {held ? slot : Term::same()}, {held});
+      t->own(slot, cell);
+    }
     slots_[i.arg] = cell;
     Py_XDECREF(held);
     return Next::kGo;

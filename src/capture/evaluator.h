@@ -24,6 +24,7 @@ struct PendingCall {
   PyObject* kwnames = nullptr;
   size_t count = 0;
   Term closure;  // the function, where the call made it
+  bool makes_self = false;  // __init__ of an object that nobody knows yet
 };
 // The next frame, if it is of that function, takes the terms.
 void set_pending_call(const PendingCall& call);
@@ -37,10 +38,14 @@ void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, 
 class Evaluator {
  public:
   Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& code);
-  PyObject* run();
+  // A generator's, which goes on.
+  Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& code,
+            const GeneratorState& state);
+  PyObject* run();   // from the start
+  PyObject* loop();  // from where it stands
 
  private:
-  enum class Next : uint8_t { kGo, kError, kReraise, kInterpret, kReturn };
+  enum class Next : uint8_t { kGo, kError, kReraise, kInterpret, kReturn, kYield, kGenerator };
 
   Next step(const Instruction& i);
   Next step_container(const Instruction& i);
@@ -51,6 +56,7 @@ class Evaluator {
   Next raise(const Instruction& i);
   Next before_with();
   bool handle_error(int32_t unit, bool is_new);
+  bool is_lookup_followed();
   bool is_error_followed(const Instruction& i);
   Term bound_term(PyObject* object, Term owner, PyObject* found, PyObject* bound);
   Next load_global(const Instruction& i);
@@ -71,6 +77,26 @@ class Evaluator {
   Term instance_attribute(PyObject* object, PyObject* name, PyObject* value);
   Term call_term(PyObject* callable, Term callable_term, PyObject* const* args,
                  const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
+  bool follow_transparent(PyObject* function, Term self, PyObject* const* args,
+                          const std::vector<Term>& terms, PyObject* kwnames, PyObject* result,
+                          Term* out);
+  Term made_attribute(PyObject* object, Term owner, PyObject* name, PyObject* value);
+  Next store_made_attribute(PyObject* name);
+  Next delete_attribute(const Instruction& i);
+  bool unpack_iterable(PyObject* source, int before, int after, std::vector<PyObject*>* items,
+                       std::vector<Term>* terms);
+  PyObject* make_generator(const Instruction& i);
+  PyObject* suspend(ProngEntry* entry);
+  Next send(const Instruction& i);
+  Next step_walk(const Instruction& i);
+  Next get_iterator();
+  Term iterator_term(PyObject* source, Term s);
+  Next update_container(const Instruction& i);
+  Next delete_item();
+  Term walked_term(Term iterator, PyObject* value);
+  bool is_error_transparent(PyObject* callable, Term term, PyObject* const* args,
+                            const std::vector<Term>& terms, PyObject* kwnames);
+  bool bind_unannounced(Tracker& t);
   Term subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value);
   PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms,
                    PyObject* kwnames, Term* result, PyObject* packed = nullptr,
@@ -103,6 +129,7 @@ class Evaluator {
   size_t next_ = 0;
   PyObject* kwnames_ = nullptr;  // borrowed, for the next CALL
   Term closure_;                 // of a function that the call made: its cells
+  PyObject* generator_ = nullptr;  // borrowed: whose frame it is
   bool is_tracked_ = false;
   uint64_t nodes_before_call_ = 0;
   Term raised_term_;        // of the exception that is handled

@@ -26,10 +26,27 @@ int prong_is_evaluable(PyThreadState* thread, ProngFrame* frame) {
   const PyCodeObject* code = frame->f_code;
   const int plain = CO_OPTIMIZED | CO_NEWLOCALS;
   if ((code->co_flags & plain) != plain || frame->f_locals) return 0;
-  if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) return 0;
+  if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) return 0;
   if (thread->cframe->use_tracing || thread->tracing) return 0;
   return _PyInterpreterFrame_LASTI(frame) == -1;
 }
+
+int prong_is_resumed_generator(PyThreadState* thread, ProngFrame* frame) {
+  const int plain = CO_OPTIMIZED | CO_NEWLOCALS | CO_GENERATOR;
+  if ((frame->f_code->co_flags & (plain | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != plain)
+    return 0;
+  if (thread->cframe->use_tracing || thread->tracing) return 0;
+  return frame->owner == FRAME_OWNED_BY_GENERATOR && _PyInterpreterFrame_LASTI(frame) >= 0;
+}
+
+PyObject* prong_frame_generator(ProngFrame* frame) { return (PyObject*)_PyFrame_GetGenerator(frame); }
+ProngFrame* prong_generator_frame(PyObject* generator) {
+  PyGenObject* g = (PyGenObject*)generator;
+  return g->gi_frame_state >= FRAME_COMPLETED ? NULL : (ProngFrame*)g->gi_iframe;
+}
+void prong_suspend_generator(ProngFrame* frame) { _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_SUSPENDED; }
+int prong_position(ProngFrame* frame) { return _PyInterpreterFrame_LASTI(frame); }
+int prong_stack_top(ProngFrame* frame) { return frame->stacktop; }
 
 typedef struct {
   _PyCFrame cframe;

@@ -20,6 +20,15 @@ PyObject* prong_interpret(PyThreadState* thread, ProngFrame* frame, int throwfla
 /* A frame of a plain function that has not started, on a thread without tracing or profiling. */
 int prong_is_evaluable(PyThreadState* thread, ProngFrame* frame);
 
+/* A frame of a generator that stands at a yield and goes on with what was sent. */
+int prong_is_resumed_generator(PyThreadState* thread, ProngFrame* frame);
+PyObject* prong_frame_generator(ProngFrame* frame); /* borrowed */
+ProngFrame* prong_generator_frame(PyObject* generator); /* null: it has ended */
+/* The generator of a frame that is left by a yield counts as suspended. */
+void prong_suspend_generator(ProngFrame* frame);
+int prong_position(ProngFrame* frame); /* the unit of the instruction that ran last */
+int prong_stack_top(ProngFrame* frame);
+
 /* Makes the frame the current one, as the interpreter does; room for what must be put back. -1:
  * RecursionError is set. */
 typedef struct {

@@ -113,6 +113,10 @@ class Recorder final : public eager::KernelStandIn {
   Trace* open_trace() {
     return segment_ && !segment_->is_closed() ? segment_->trace_.get() : nullptr;
   }
+  // Is it a value of the segment that is open?
+  bool has_recorded(const Tensor& t) const {
+    return segment_ && !segment_->is_closed() && segment_->find_value(IValue(t)) >= 0;
+  }
   // The recorder that is in charge on this thread, or null.
   static Recorder* current();
   void reading(const Storage& storage);  // memory of an input is touched

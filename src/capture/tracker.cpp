@@ -43,6 +43,9 @@ bool same_items(PyObject* a, PyObject* b) {
 Tracker* current_tracker() {
   return tracker_of_thread && tracker_of_thread->is_on() ? tracker_of_thread : nullptr;
 }
+void forget_objects() {
+  if (tracker_of_thread) tracker_of_thread->forget();
+}
 void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
 
 Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, NumberMemory* memory)
@@ -111,6 +114,7 @@ Term Tracker::argument(PyObject* value, int32_t index) {
     step.index = index;
     return number(std::move(step), value);
   }
+  if (!is_plain_value(value)) know(value);
   plan_->guards.push_back(
       Guard{is_plain_value(value) ? Guard::Kind::kArgumentEqual : Guard::Kind::kArgumentIs,
             index,
@@ -128,7 +132,10 @@ Term Tracker::guard_identity(PyObject* value, int32_t index) {
 }
 
 Term Tracker::same(PyObject* value) {
-  if (!door().is_tensor(value)) return Term::same();
+  if (!door().is_tensor(value)) {
+    if (value && !is_plain_value(value)) know(value);
+    return Term::same();
+  }
   if (roots_.count(door().impl_of(value)) &&
       roots_.at(door().impl_of(value)).source.kind == TensorSource::Kind::kArgument) {
     give_up("an argument is also reached by another way");

@@ -3,6 +3,7 @@
 // first thing that it does not understand.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,7 +40,9 @@ struct Term {
 
 // A container, cell, function or iterator that the call made.
 struct Made {
-  enum class Kind : uint8_t { kTuple, kList, kDict, kCell, kFunction, kMethod, kIterator, kException };
+  enum class Kind : uint8_t { kTuple, kList, kDict, kCell, kFunction, kMethod, kIterator, kException,
+                              kSet, kInstance, kGenerator,
+                              kOpaque };  // opaque: followed, but never built again
   Kind kind;
   std::vector<Term> items;  // of a function: its closure's cells; of a method: function and self
   std::vector<PyObject*> objects;  // the values of the items (owned by the real container)
@@ -47,6 +50,18 @@ struct Made {
   size_t position = 0;             // of an iterator
   Term source;                     // of an iterator: what it walks
   bool has_names = false;          // a tuple of a type of its own, as max() gives
+  Kept type{nullptr};              // of a tuple, where it is a class of the program's
+  PyObject* object = nullptr;      // the real one, if the tracker keeps it alive
+  std::vector<Kept> held;          // the objects that the items belong to
+  bool is_fragile = false;         // a generator that does something when it is dropped
+  bool may_be_fragile = false;     // holds such a one, and ends it itself
+};
+
+// What is known of the values of a generator's frame while it waits.
+struct GeneratorState {
+  std::vector<Term> terms;
+  Term closure;
+  Term made;
 };
 
 class Tracker {
@@ -64,7 +79,31 @@ class Tracker {
   Term argument(PyObject* value, int32_t index);  // of the call itself
   Term same(PyObject* value);                     // an object that guards vouch for: tensor or not
   Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
-  Made& made(Term t) { return made_[static_cast<size_t>(t.index)]; }
+  Made& made(Term t) {
+    Made& m = made_[static_cast<size_t>(t.index)];
+    if (m.object) refresh(m);
+    return m;
+  }
+  const Made& peek(Term t) const { return made_[static_cast<size_t>(t.index)]; }  // as last seen
+  // ── objects by their address: objects.cpp ──
+  Term find(PyObject* o);   // nothing: not known
+  Term adopt(PyObject* o);  // or it was made just now
+  Term make_instance(PyObject* object);
+  // What stands under a name of an instance, or a key of a dict, that the call made.
+  void set_named(Term owner, PyObject* name, PyObject* value, Term term);
+  void set_item(Term list_or_dict, PyObject* key, PyObject* value, Term term);
+  void append(Term list, PyObject* value, Term term);
+  void own(Term made, PyObject* object);  // the real object of what was made
+  void know(PyObject* object);            // the same at each call
+  bool is_method_of(PyObject* function, PyObject* object);  // of its class, or a property's getter
+  // May C code look at it, and do the same at each call? `is_deep`: at what it holds, too.
+  bool vouch(Term t, PyObject* o, bool is_deep, int depth = 0);
+  bool holds_tensor(Term t, PyObject* o, int depth = 0);  // or may
+  Term make_generator(PyObject* generator, GeneratorState state, bool is_fragile);
+  const GeneratorState* generator(PyObject* generator) const;  // null: not of this call
+  void keep_generator(PyObject* generator, std::vector<Term> terms);
+  void forget();                                          // after giving up; the GIL is held
+  std::vector<PyTypeObject*> making;                      // classes whose instances are being made
   // A plain value that is the same at each call; a number is from now on.
   bool is_plain(Term t, PyObject* value) {
     if (t.is_number()) pin(t);
@@ -140,6 +179,12 @@ class Tracker {
   bool varies(const void* owner, uint64_t key, PyObject* value);
   void collect_numbers(Term t, PyObject* value, std::vector<Term>* out);
   Guard& guard(Guard::Kind kind, PyObject* object);
+  void refresh(Made& m);
+  void hold(Made& m);
+  void settle_items(Made& m, std::vector<Term> items, std::vector<PyObject*> objects);
+  bool vouch_items(PyObject* o, bool is_deep, int depth);
+  bool knows_tensor(PyObject* tensor) const;
+  void pin_equal(PyObject* value);
   Term guard_identity(PyObject* value, int32_t index);
   void watch_tensor(PyObject* tensor, TensorSource source);
   bool describe(PyObject* value, Term term, Template* out);
@@ -150,7 +195,13 @@ class Tracker {
 
   std::string reason_;
   std::unique_ptr<Plan> plan_ = std::make_unique<Plan>();
-  std::vector<Made> made_;
+  std::deque<Made> made_;  // references stay good
+  struct Known {
+    Term term;
+    Kept object;
+  };
+  std::unordered_map<PyObject*, Known> known_;
+  std::unordered_map<PyObject*, GeneratorState> generators_;  // not kept alive
   std::unordered_map<const TensorImpl*, Root> roots_;
   std::unordered_map<const TensorImpl*, TensorSource> computed_;
   std::vector<Ref<TensorImpl>> alive_;  // so that the addresses above stay theirs
@@ -172,6 +223,8 @@ class Tracker {
 
 // The tracker of the compiled call that runs on this thread, while it is on; else null.
 Tracker* current_tracker();
+void forget_objects();  // of a tracker of this thread that gave up
+bool is_instance_class(PyTypeObject* type);  // by a class statement; not derived from a builtin
 void set_current_tracker(Tracker* tracker);
 
 }  // namespace prong::capture

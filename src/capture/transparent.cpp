@@ -1,0 +1,182 @@
+// Calls of builtin code whose answer follows from its arguments: containers' methods, zip, sum,
+// sorted, itertools and the like. They run as they are; Python functions that they call are
+// evaluated, and what they give is known by its address. See evaluator.h.
+#include <cstring>
+#include <string_view>
+
+#include "capture/evaluator.h"
+#include "capture/session.h"
+
+namespace prong::capture {
+
+namespace {
+
+// What builtin code looks at: nothing that its arguments hold, all of it, or only plain values.
+enum class Look : uint8_t { kNever, kShallow, kDeep, kPlain };
+
+using Names = std::initializer_list<std::string_view>;
+bool is_in(std::string_view word, Names names) {
+  for (const std::string_view n : names)
+    if (n == word) return true;
+  return false;
+}
+
+Look look_of_builtin(std::string_view name) {
+  if (is_in(name, {"iter", "next", "len", "callable", "isinstance", "issubclass", "zip", "enumerate",
+                   "map", "filter", "reversed", "list", "tuple", "dict", "slice", "super"}))
+    return Look::kShallow;
+  if (is_in(name, {"sum", "min", "max", "any", "all", "sorted", "set", "frozenset"}))
+    return Look::kDeep;
+  if (is_in(name, {"abs", "divmod", "pow", "round", "int", "float", "bool", "complex", "str", "repr",
+                   "format", "chr", "ord", "bin", "hex", "oct", "ascii", "bytes", "range", "hash"}))
+    return Look::kPlain;
+  return Look::kNever;
+}
+
+Look look_of_module_function(std::string_view module, std::string_view name) {
+  if (module == "builtins") return look_of_builtin(name);
+  if (module == "math" || module == "cmath") return Look::kPlain;
+  if (module == "_functools") return name == "reduce" ? Look::kShallow : Look::kNever;
+  if (module == "_operator") return Look::kDeep;
+  if (module == "itertools") return Look::kShallow;
+  if (module == "_heapq" || module == "_bisect") return Look::kNever;
+  return Look::kNever;
+}
+
+Look look_of_type(PyTypeObject* type) {
+  const std::string_view name = type->tp_name;
+  if (name.substr(0, 10) == "itertools.")
+    return name == "itertools.accumulate" || name == "itertools.groupby" ? Look::kDeep
+                                                                         : Look::kShallow;
+  if (is_in(name, {"functools.partial", "operator.itemgetter", "operator.attrgetter",
+                   "operator.methodcaller"}))
+    return Look::kShallow;
+  if (PyType_HasFeature(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) &&
+      !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+    return Look::kShallow;
+  return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? Look::kNever : look_of_builtin(name);
+}
+
+// Methods of an object of a builtin type. `is_made`: by the call, so it may be changed.
+Look look_of_method(PyTypeObject* type, std::string_view name, bool is_made) {
+  if (type == &PyUnicode_Type || type == &PyBytes_Type || type == &PyLong_Type ||
+      type == &PyFloat_Type || type == &PyComplex_Type || type == &PyBool_Type)
+    return Look::kPlain;
+  if (type == &PyTuple_Type) return Look::kDeep;  // index, count
+  if (type == &PyRange_Type) return Look::kPlain;
+  if (type == &PyList_Type) {
+    if (is_in(name, {"index", "count"})) return Look::kDeep;
+    if (name == "copy") return Look::kShallow;
+    if (!is_made) return Look::kNever;
+    return is_in(name, {"sort", "remove"}) ? Look::kDeep : Look::kShallow;
+  }
+  if (type == &PyDict_Type || type == &PyODict_Type) {
+    if (is_in(name, {"get", "keys", "values", "items", "copy", "__contains__", "__getitem__"}))
+      return Look::kShallow;
+    return is_made ? Look::kShallow : Look::kNever;
+  }
+  if (type == &PySet_Type || type == &PyFrozenSet_Type)
+    return is_made || type == &PyFrozenSet_Type ? Look::kPlain : Look::kNever;
+  if (type == &PyGen_Type && is_made && is_in(name, {"send", "__next__", "__iter__"}))
+    return Look::kShallow;
+  if (type == &PyDictItems_Type || type == &PyDictKeys_Type) return Look::kPlain;
+  return Look::kNever;
+}
+
+// Is all of it plain, also inside of containers that the call made?
+bool is_plain_inside(Tracker& t, Term term, PyObject* o, int depth = 0) {
+  if (depth > 8) return false;
+  if (!term.is_made()) return t.is_plain(term, o);
+  const Made& m = t.made(term);
+  if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kSet &&
+      m.kind != Made::Kind::kDict)
+    return false;
+  const std::vector<Term> items = m.items;
+  const std::vector<PyObject*> objects = m.objects;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (!objects[i] || !is_plain_inside(t, items[i], objects[i], depth + 1)) return false;
+  return true;
+}
+
+struct Callee {
+  Look look = Look::kNever;
+  PyObject* self = nullptr;  // null: none
+  std::string_view name;
+};
+
+Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t count, Term self_term) {
+  Callee c;
+  if (PyType_Check(function)) {
+    c.name = reinterpret_cast<PyTypeObject*>(function)->tp_name;
+    c.look = look_of_type(reinterpret_cast<PyTypeObject*>(function));
+    return c;
+  }
+  if (PyCFunction_Check(function)) {
+    auto* f = reinterpret_cast<PyCFunctionObject*>(function);
+    c.name = f->m_ml->ml_name;
+    if (!f->m_self || PyModule_Check(f->m_self)) {
+      const char* module = f->m_module && PyUnicode_Check(f->m_module) ? PyUnicode_AsUTF8(f->m_module) : "";
+      if (!module) PyErr_Clear();
+      c.look = look_of_module_function(module ? module : "", c.name);
+      return c;
+    }
+    if (PyType_Check(f->m_self)) {
+      auto* type = reinterpret_cast<PyTypeObject*>(f->m_self);
+      const bool is_builtin = !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
+      if (is_builtin && is_in(c.name, {"fromkeys", "from_iterable", "maketrans"}))
+        c.look = c.name == "maketrans" ? Look::kPlain : Look::kShallow;
+      return c;
+    }
+    c.self = f->m_self;
+    const Term known = self_term.is_known() ? self_term : t.find(c.self);
+    c.look = look_of_method(Py_TYPE(c.self), c.name, known.is_made());
+    return c;
+  }
+  if (Py_IS_TYPE(function, &PyMethodDescr_Type) && count) {
+    auto* d = reinterpret_cast<PyMethodDescrObject*>(function);
+    c.name = d->d_method->ml_name;
+    if (Py_TYPE(args[0]) == d->d_common.d_type)
+      c.look = look_of_method(Py_TYPE(args[0]), c.name, t.find(args[0]).is_made());
+    return c;
+  }
+  const std::string_view type = Py_TYPE(function)->tp_name;
+  if (is_in(type, {"functools.partial", "operator.itemgetter", "operator.attrgetter",
+                   "operator.methodcaller"}) &&
+      self_term.is_known()) {
+    c.name = type;
+    c.look = type == "operator.itemgetter" ? Look::kDeep : Look::kShallow;
+  }
+  return c;
+}
+
+}  // namespace
+
+// The term of what builtin code gave; false: it is not of this kind. `result` null: it failed, and
+// the answer says whether it would at each call.
+bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* const* args,
+                                   const std::vector<Term>& terms, PyObject* kwnames,
+                                   PyObject* result, Term* out) {
+  (void)kwnames;
+  Tracker* t = tracker();
+  const Callee c = callee_of(*t, function, args, terms.size(), self);
+  if (c.look == Look::kNever) return false;
+  bool has_tensor = false;
+  const auto fits = [&](Term term, PyObject* o) {
+    if (!term.is_known()) return false;
+    if (term.is_tensor()) t->looked_at_sizes();
+    has_tensor |= t->holds_tensor(term, o);
+    return c.look == Look::kPlain ? is_plain_inside(*t, term, o)
+                                  : t->vouch(term, o, c.look == Look::kDeep);
+  };
+  if (c.self && !fits(self.is_known() ? self : t->find(c.self), c.self)) return false;
+  for (size_t i = 0; i < terms.size(); ++i)
+    if (!fits(terms[i], args[i])) return false;
+  if (!t->is_on()) return false;
+  if (!result)
+    return !has_tensor || PyErr_ExceptionMatches(PyExc_StopIteration) ||
+           PyErr_ExceptionMatches(PyExc_KeyError);
+  *out = t->adopt(result);
+  return out->is_known();
+}
+
+}  // namespace prong::capture

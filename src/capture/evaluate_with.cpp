@@ -216,17 +216,39 @@ bool Evaluator::is_lookup_followed() {
          t->vouch(term(2), top(2), false) && t->vouch(term(1), top(1), true);
 }
 
+void Evaluator::add_to_traceback(int32_t unit) {
+  error_unit_ = unit;
+  if (PyFrameObject* frame = PyThreadState_GetFrame(thread_)) {
+    PyTraceBack_Here(frame);
+    Py_DECREF(frame);
+  }
+}
+
+// After an error, where tracing was turned on since the frame began: tells the tracer what the
+// interpreter would, which it does not of a frame that it gets with an error.
+PyObject* Evaluator::hand_over_traced(int32_t unit, ProngEntry* entry) {
+  lose("tracing is turned on");
+  add_to_traceback(unit);
+  raised_term_ = {};
+  prong_tell_error(thread_);
+  if (handle_error(unit, false)) {
+    prong_leave_frame(thread_, entry);
+    return interpret(code_.instructions[next_].first - 1, 0);
+  }
+  prong_tell_exit(thread_);
+  while (sp_ > slots_ + code_.num_slots) Py_XDECREF(pop());
+  prong_set_stack_top(frame_, code_.num_slots);
+  prong_leave_frame(thread_, entry);
+  return nullptr;
+}
+
 // After an error that counts as raised at `error_unit_`: goes on in the frame's own handler; false:
 // there is none. `is_new`: the traceback has no line of this frame yet.
 bool Evaluator::handle_error(int32_t unit, bool is_new) {
   const ExceptionHandler* handler = code_.handler_at(unit);
   if (!handler) return false;
   if (is_new) {
-    error_unit_ = unit;
-    if (PyFrameObject* frame = PyThreadState_GetFrame(thread_)) {
-      PyTraceBack_Here(frame);
-      Py_DECREF(frame);
-    }
+    add_to_traceback(unit);
     Tracker* t = tracker();
     raised_term_ = t ? t->make(Made::Kind::kException, {}, {}) : Term();
   }

@@ -196,8 +196,7 @@ PyObject* Evaluator::loop() {
     prong_set_position(frame_, i.unit);
     switch (step(i)) {
     case Next::kGo:
-      if (i.opcode != CALL && i.opcode != CALL_FUNCTION_EX) continue;
-      if (!prong_is_traced(thread_)) continue;
+      if (!is_traced()) continue;
       lose("tracing is turned on");
       prong_leave_frame(thread_, &entry);
       return interpret(code_.instructions[next_].first - 1, 0);
@@ -218,6 +217,7 @@ PyObject* Evaluator::loop() {
         lose("an exception is raised");
       else
         is_escaped_error_followed = is_tracked_ && !code_.handler_at(i.unit);
+      if (is_traced()) return hand_over_traced(i.unit, &entry);
       if (handle_error(i.unit, true)) continue;
       prong_leave_frame(thread_, &entry);
       return interpret(i.unit, 1);
@@ -240,8 +240,9 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
   switch (i.opcode) {
   case NOP:
   case PRECALL:
-  case RESUME:
     return Next::kGo;
+  case RESUME:
+    return breathe();
   case POP_TOP:
     Py_DECREF(pop());
     return Next::kGo;
@@ -333,6 +334,12 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
   default:
     return step_container(i);
   }
+}
+
+// Where the interpreter too lets others in: at the start of a frame, and of each turn of a loop.
+Evaluator::Next Evaluator::breathe() {
+  const int waits = prong_breathe(thread_);
+  return waits < 0 ? Next::kError : waits ? Next::kInterpret : Next::kGo;
 }
 
 // ── names ──
@@ -460,8 +467,7 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
     jump(after + i.arg);
     return Next::kGo;
   case JUMP_BACKWARD:
-    // Signals, other threads, asynchronous exceptions and tracing are the interpreter's business.
-    if (prong_must_break(thread_)) return Next::kInterpret;
+    if (const Next next = breathe(); next != Next::kGo) return next;
     [[fallthrough]];
   case JUMP_BACKWARD_NO_INTERRUPT:
     jump(after - i.arg);
@@ -476,7 +482,8 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
   const bool backward =
       i.opcode == POP_JUMP_BACKWARD_IF_TRUE || i.opcode == POP_JUMP_BACKWARD_IF_FALSE ||
       i.opcode == POP_JUMP_BACKWARD_IF_NONE || i.opcode == POP_JUMP_BACKWARD_IF_NOT_NONE;
-  if (backward && prong_must_break(thread_)) return Next::kInterpret;
+  if (backward)
+    if (const Next next = breathe(); next != Next::kGo) return next;
   PyObject* value = top();
   bool holds;
   if (is_none_test) {

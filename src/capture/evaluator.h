@@ -51,12 +51,16 @@ class Evaluator {
   Next step_container(const Instruction& i);
   Next step_operator(const Instruction& i);
   Next step_jump(const Instruction& i);
+  Next breathe();
   Next step_variable(const Instruction& i);
   Next step_exception(const Instruction& i);
   Next raise(const Instruction& i);
   Next before_with();
   bool handle_error(int32_t unit, bool is_new);
   bool is_lookup_followed();
+  void add_to_traceback(int32_t unit);
+  PyObject* hand_over_traced(int32_t unit, ProngEntry* entry);
+  bool is_traced() const { return thread_->cframe->use_tracing; }  // by sys.settrace, setprofile
   bool is_error_followed(const Instruction& i);
   Term bound_term(PyObject* object, Term owner, PyObject* found, PyObject* bound);
   Next load_global(const Instruction& i);

@@ -85,10 +85,46 @@ PyObject** prong_frame_slots(ProngFrame* frame) { return frame->localsplus; }
 void prong_set_position(ProngFrame* frame, int unit) { frame->prev_instr = _PyCode_CODE(frame->f_code) + unit; }
 void prong_set_stack_top(ProngFrame* frame, int top) { frame->stacktop = top; }
 
-int prong_is_traced(PyThreadState* thread) { return thread->cframe->use_tracing; }
+/* What a tracer or profiler is told, with the error that is set put aside; what it raises replaces it. */
+static void tell(PyThreadState* thread, Py_tracefunc told, PyObject* with, int what) {
+  if (!told || thread->tracing) return;
+  PyObject *kind, *error, *trace, *about = NULL;
+  PyErr_Fetch(&kind, &error, &trace);
+  if (what == PyTrace_EXCEPTION) {
+    PyErr_NormalizeException(&kind, &error, &trace);
+    about = PyTuple_Pack(3, kind, error, trace ? trace : Py_None);
+  }
+  PyFrameObject* frame = PyThreadState_GetFrame(thread);
+  const int before = thread->tracing_what;
+  thread->tracing_what = what;
+  PyThreadState_EnterTracing(thread);
+  const int failed = (what == PyTrace_EXCEPTION && !about) || told(with, frame, what, about);
+  PyThreadState_LeaveTracing(thread);
+  thread->tracing_what = before;
+  Py_XDECREF(frame);
+  Py_XDECREF(about);
+  if (!failed) {
+    PyErr_Restore(kind, error, trace);
+    return;
+  }
+  Py_XDECREF(kind);
+  Py_XDECREF(error);
+  Py_XDECREF(trace);
+}
 
-int prong_must_break(PyThreadState* thread) {
-  return _Py_atomic_load_relaxed(&thread->interp->ceval.eval_breaker) != 0 || thread->cframe->use_tracing;
+void prong_tell_error(PyThreadState* thread) {
+  tell(thread, thread->c_tracefunc, thread->c_traceobj, PyTrace_EXCEPTION);
+}
+void prong_tell_exit(PyThreadState* thread) {
+  tell(thread, thread->c_tracefunc, thread->c_traceobj, PyTrace_RETURN);
+  tell(thread, thread->c_profilefunc, thread->c_profileobj, PyTrace_RETURN);
+}
+
+int prong_breathe(PyThreadState* thread) {
+  if (!_Py_atomic_load_relaxed(&thread->interp->ceval.eval_breaker)) return 0;
+  PyEval_RestoreThread(PyEval_SaveThread()); /* another thread may wait for the GIL */
+  if (Py_MakePendingCalls() < 0) return -1;  /* signal handlers too */
+  return _Py_atomic_load_relaxed(&thread->interp->ceval.eval_breaker) != 0;
 }
 
 PyCodeObject* prong_user_frame(const char* own_folder, int* line) {

@@ -47,9 +47,12 @@ void prong_set_position(ProngFrame* frame,
                         int unit); /* the instruction that runs; -1: before the first */
 void prong_set_stack_top(ProngFrame* frame,
                          int top);          /* in slots; -1 while the evaluator holds the stack */
-int prong_is_traced(PyThreadState* thread); /* sys.settrace or setprofile is on */
-int prong_must_break(
-    PyThreadState* thread); /* signals, another thread's wish for the GIL, and the like */
+/* To tracers: the error that is set was raised in the current frame; it leaves the frame. */
+void prong_tell_error(PyThreadState* thread);
+void prong_tell_exit(PyThreadState* thread);
+/* Lets signal handlers, other threads and pending calls run, if any wait. -1: a Python error is set;
+   1: something waits that only the interpreter serves. */
+int prong_breathe(PyThreadState* thread);
 
 /* The innermost frame of this thread whose file does not start with `own_folder`: its code
    (borrowed) and the line it is at. Null: none. */

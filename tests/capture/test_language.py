@@ -8,14 +8,14 @@ import prong as torch
 import pytest
 
 MODULES = """
-abc asyncgen augassign baseexception binop bisect bool builtin call class cmath code collections compare contains
+abc asyncgen augassign baseexception bdb binop bisect bool builtin call class cmath code collections compare contains
 contextlib contextlib_async copy coroutines dataclasses decorators defaultdict descr descrtut dict dictcomps dynamic
 dynamicclassattribute enum enumerate except_star exception_group exception_variations exceptions extcall float
 fractions frame fstring funcattrs functools generator_stop generators genexps global grammar hash heapq index int
 isinstance iter iterlen keywordonlyarg list listcomps longexp metaclass named_expressions numeric_tower opcodes
 operator patma pkg positional_only_arg property raise range reprlib richcmp scope setcomps slice sort string
-string_literals subclassinit super syntax sys_setprofile textwrap tuple type_annotations typechecks types unary unpack
-unpack_ex userdict userlist with yield_from
+string_literals subclassinit super syntax sys_setprofile sys_settrace textwrap tuple type_annotations typechecks types
+unary unpack unpack_ex userdict userlist with yield_from
 """.split()
 
 # More than a second each, and about what others are about too: `make test-all` runs them.

@@ -1,0 +1,92 @@
+"""Signals, other threads and tracers get in between the instructions of a compiled call, as they do in plain Python."""
+
+import signal
+import sys
+import threading
+
+import prong as torch
+import pytest
+
+
+class Alarm(Exception):
+    pass
+
+
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def test_a_signal_ends_a_recursion_without_loops():
+    f = torch.compile(lambda x, n: x + fibonacci(n))
+
+    def ring(*_):
+        raise Alarm
+
+    old = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Alarm):
+            f(torch.ones(1), 36)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert f(torch.ones(1), 10).tolist() == [56.0]
+
+
+def test_a_recording_outlives_a_change_of_threads():
+    is_over, turns = threading.Event(), []
+
+    def spin():
+        while not is_over.is_set():
+            turns.append(1)
+
+    def walk(x, n):
+        total = 0
+        for i in range(n):
+            total = total + i
+        return x + total
+
+    old = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    other = threading.Thread(target=spin)
+    other.start()
+    try:
+        f = torch.compile(walk, backend="eager")
+        for _ in range(3):
+            assert f(torch.ones(1), 3000).tolist() == [1 + 2999 * 1500.0]
+    finally:
+        is_over.set()
+        other.join()
+        sys.setswitchinterval(old)
+    assert f._counters()["replays"] == 2 and turns
+
+
+def test_a_tracer_that_is_set_inside_hears_of_the_error_that_follows():
+    def run(compiled):
+        events = []
+
+        def tracer(frame, event, _):
+            if frame.f_code.co_name in ("outer", "inner"):
+                events.append((frame.f_code.co_name, event, frame.f_lineno - first))
+            return tracer
+
+        def inner():
+            sys.settrace(tracer)
+            sys._getframe(1).f_trace = tracer
+            raise KeyError
+
+        def outer(x):
+            try:
+                inner()
+            except KeyError:
+                x = x + 1
+            return x
+
+        first = outer.__code__.co_firstlineno
+        try:
+            result = compiled(outer)(torch.ones(1))
+        finally:
+            sys.settrace(None)
+        return events, result.tolist()
+
+    assert run(torch.compile) == run(lambda f: f)

@@ -231,6 +231,8 @@ std::string Schema::str() const {
 }
 
 std::vector<IValue> Schema::with_defaults(std::span<const IValue> given) const {
+  PRONG_ASSERT(given.size() <= arguments.size(), name, " takes ", arguments.size(),
+               " arguments, but was called with ", given.size());
   std::vector<IValue> all(given.begin(), given.end());
   for (size_t i = given.size(); i < arguments.size(); ++i) {
     PRONG_ASSERT(arguments[i].has_default, name, " was called without its argument ",

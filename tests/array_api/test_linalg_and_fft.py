@@ -58,6 +58,16 @@ def test_products(dtype):
         assert getattr(xp, shared) is getattr(xp.linalg, shared)
 
 
+def test_vectors_broadcast_beside_their_axis_alone():
+    """A cross product may add dims; neither product repeats a vector of one number."""
+    near("linalg.cross", spread("float64", (3,)), spread("float64", (2, 3), seed=1), dtype="float64")
+    near("linalg.cross", spread("int32", (4, 1, 3)), spread("int32", (2, 3), seed=1), dtype="int32")
+    near("vecdot", spread("float64", (3,)), spread("float64", (0, 3)), dtype="float64")
+    for product in (xp.vecdot, xp.linalg.cross):
+        with pytest.raises(ValueError, match="of one size along axis -1, but they are 1 and 3"):
+            product(xp.ones((2, 1)), xp.ones((3,)))
+
+
 @pytest.mark.parametrize("wrong", [((), (2, 2)), ((2, 3), ())])
 def test_matmul_of_a_number_is_an_error(wrong):
     with pytest.raises((ValueError, RuntimeError)):

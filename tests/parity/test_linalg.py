@@ -97,6 +97,43 @@ def test_value(name, dtype):
     agree(run(prong), run(torch), dtype)
 
 
+@pytest.mark.parametrize("batch", [(1,), (2, 1), (1, 1, 2), (1, 2, 1, 1, 2), (2, 1, 1, 1, 1, 2)])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "L.solve(a, b)",
+        "L.solve(a, b[..., 0])",
+        "L.solve(a, b.mT, left=False)",
+        "L.inv(a)",
+        "L.det(a)",
+        "L.slogdet(a)",
+        "L.lu(a)",
+        "L.lu_factor(a)",
+        "L.lu_solve(*L.lu_factor(a), b)",
+        "L.qr(a)[0].abs()",
+        "L.qr(a, 'complete')[1].abs()",
+        "L.svd(a)[1]",
+        "L.svdvals(a)",
+        "L.eigvals(a).abs().sum(-1)",
+        "L.eigvalsh(a + a.mH)",
+        "L.cholesky(a @ a.mH)",
+        "L.lstsq(a, b)[0]",
+        "L.lstsq(a, b[..., 0])[0]",
+        "L.matrix_exp(a)",
+        "L.solve_triangular(a.tril(), b, upper=False)",
+    ],
+)
+def test_stacks_of_many_dims(expression, batch):
+    """Also more than five, which a Dims doesn't hold in itself; dims of one stay where they are."""
+
+    def run(module):
+        a = module.from_numpy(matrices("float64", *batch, 3, 3, positive=True))
+        b = module.from_numpy(matrices("float64", *batch, 3, 2))
+        return eval(expression, {"L": module.linalg, "a": a, "b": b})
+
+    agree(run(prong), run(torch), "float64")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "expression",

@@ -81,8 +81,22 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The scalar products of vectors along axis, counted from the end; the first conjugated."""
-    one, other = promoted(x1, x2)
+    one, other = _aligned("vecdot", *promoted(x1, x2), axis)
     return prong.linalg.vecdot(one, other, dim=axis).to(one.dtype)  # of integers in theirs
+
+
+def _aligned(name: str, x1: Tensor, x2: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The two with as many dims as each other. Along axis they have to be of one size."""
+    while x1.ndim < x2.ndim:
+        x1 = x1.unsqueeze(0)
+    while x2.ndim < x1.ndim:
+        x2 = x2.unsqueeze(0)
+    if x1.ndim and x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(
+            f"{name}: both must be of one size along axis {axis}, "
+            f"but they are {x1.shape[axis]} and {x2.shape[axis]}"
+        )
+    return x1, x2
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
@@ -92,7 +106,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The vector products of vectors of three along axis."""
-    return prong.linalg.cross(*promoted(x1, x2), dim=axis)
+    return prong.linalg.cross(*_aligned("cross", *promoted(x1, x2), axis), dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:

@@ -38,7 +38,7 @@ struct Lu {
 
 Lu lu_of(const Tensor& a) {
   Lu out{columns_of(a), {}, {}};
-  const DimsView batch = batch_of(a.meta());
+  const Dims batch = batch_of(a.meta());
   const int64_t k = std::min(a.size(-2), a.size(-1));
   out.pivots = Tensor::empty(joined(batch, {k}), DType::kInt32);
   out.info = Tensor::empty(batch, DType::kInt32);
@@ -125,8 +125,7 @@ void solve_in_place(const Columns& factors, const Tensor& pivots, char op, const
 Solution solve(const Tensor& a, const Tensor& b, bool left) {
   const TensorMeta result = solve_shape(a.meta(), b.meta(), left);
   const bool is_vector = is_vector_solve(a.meta(), b.meta());
-  const Dims batch(is_vector ? DimsView(result.sizes).first(result.sizes.size() - 1)
-                             : batch_of(result));
+  const Dims batch(DimsView(result.sizes).first(result.sizes.size() - (is_vector ? 1 : 2)));
   const Tensor given = left ? a : call_tensor("transpose", a, -2, -1);
   const Tensor all = product(batch_of(a.meta())) == 1 && !is_vector
                          ? given
@@ -135,7 +134,7 @@ Solution solve(const Tensor& a, const Tensor& b, bool left) {
   const Columns x = right_side(left ? b : call_tensor("transpose", b, -2, -1), is_vector, batch);
   if (first_failure(out.lu.info) < 0) solve_in_place(out.lu.factors, out.lu.pivots, 'N', x);
   out.x = left ? x.matrix() : x.stored;
-  if (is_vector) out.x = call_tensor("squeeze", out.x, int64_t(-1));
+  if (is_vector) out.x = call_tensor("squeeze.dim", out.x, int64_t(-1));
   return out;
 }
 

@@ -84,7 +84,7 @@ std::tuple<TensorMeta, TensorMeta> qr_shape(const TensorMeta& a, QrMode mode) {
 std::tuple<Tensor, Tensor> qr(const Tensor& a, QrMode mode) {
   const auto [q_meta, r_meta] = qr_shape(a.meta(), mode);
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
-  const DimsView batch = batch_of(a.meta());
+  const Dims batch = batch_of(a.meta());
   const Columns c = prong::columns_of(a);
   const Tensor tau = Tensor::empty(joined(batch, {k}), a.dtype());
   const int64_t width = mode == QrMode::kComplete ? m : k;
@@ -192,7 +192,7 @@ struct Svd {
 Svd svd(const char* op, const Tensor& a, bool full, bool wants_vectors) {
   checked_matrix(op, a.meta());
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
-  const DimsView batch = batch_of(a.meta());
+  const Dims batch = batch_of(a.meta());
   const Columns c = prong::columns_of(a);
   const bool is_all = full && wants_vectors;
   const Columns u = empty_columns(batch, m, !wants_vectors ? 0 : is_all ? m : k, a.dtype());
@@ -612,7 +612,7 @@ LeastSquares least_squares(const Tensor& a, const Tensor& b, std::optional<doubl
     const Tensor rest = call_tensor("narrow", x.matrix(), int64_t(-2), n, m - n);
     out.residuals = call_tensor("sum", call_tensor("square", call_tensor("abs", rest)), Dims{-2});
   }
-  if (is_vector) out.solution = call_tensor("squeeze", out.solution, int64_t(-1));
+  if (is_vector) out.solution = call_tensor("squeeze.dim", out.solution, int64_t(-1));
   out.rank = driver == "gels" ? Tensor::empty(Dims{0}, DType::kInt64) : rank;
   out.values = driver == "gelsd" || driver == "gelss" ? values : Tensor::empty(Dims{0}, real);
   return out;

@@ -33,7 +33,7 @@ Columns columns_of(const Tensor& a) {
   return c;
 }
 
-DimsView batch_of(const TensorMeta& a) { return DimsView(a.sizes).first(a.sizes.size() - 2); }
+Dims batch_of(const TensorMeta& a) { return Dims(DimsView(a.sizes).first(a.sizes.size() - 2)); }
 
 Dims joined(DimsView batch, std::initializer_list<int64_t> last) {
   Dims sizes(batch);

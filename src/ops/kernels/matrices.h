@@ -24,7 +24,7 @@ struct Columns {
 Columns columns_of(const Tensor& a);                                                // a copy
 Columns empty_columns(DimsView batch, int64_t rows, int64_t columns, DType dtype);  // uninitialised
 
-DimsView batch_of(const TensorMeta& a);  // the sizes without the last two
+Dims batch_of(const TensorMeta& a);  // the sizes without the last two
 Dims joined(DimsView batch, std::initializer_list<int64_t> last);
 
 // f(i) for each matrix of a batch, in parallel.

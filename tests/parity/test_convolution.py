@@ -156,6 +156,18 @@ def test_hard_numbers_in_the_weight_and_the_gradient():
     assert np.isnan(dw[5]).all() and np.isfinite(dw[:5]).all()
 
 
+@pytest.mark.parametrize("name", ["3x3", "groups of one channel"])
+def test_infinity_in_the_input_reaches_the_weights_it_meets(name):
+    shape, w, options = SHAPES[name]
+    x, w = numbers(*shape), numbers(*w, seed=2)
+    x[1, 3, 0, 0] = np.inf
+    dy, (_, _, expected) = results(torch, x, w, None, None, options)
+    _, (_, _, given) = results(prong, x, w, None, dy, options)
+    np.testing.assert_array_equal(np.isfinite(given), np.isfinite(expected))
+    np.testing.assert_array_equal(np.isnan(given), np.isnan(expected))
+    assert np.isfinite(expected).any() and not np.isfinite(expected).all()
+
+
 def test_small_numbers_keep_their_digits():
     x, w = numbers(1, 32, 12, 12) * np.float32(1e-30), numbers(32, 32, 3, 3, seed=2)
     check(x, w)

@@ -1,11 +1,12 @@
-// Convolution for 1 to 3 spatial dimensions and its gradients: over taps where this machine has
-// kernels for them, otherwise, and for other types, by unfolding and a matrix product. See
-// convolution.h.
+// Convolution for 1 to 3 spatial dimensions and its gradients: by channels in small
+// groups, over taps where this machine has kernels for them, and otherwise, and for other types, by
+// unfolding and a matrix product. See convolution.h.
 #include "ops/kernels/convolution.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "ops/kernels/convolution_channels.h"
 #include "ops/kernels/convolution_geometry.h"
 #include "ops/kernels/convolution_taps.h"
 #include "ops/kernels/product.h"
@@ -313,11 +314,16 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<T
   if (out.numel() == 0) return out;
   const Geometry g(input.sizes(), weight.sizes(), sizes, p);
   const Tensor in = input.contiguous(), w = weight.contiguous();
+  const Tensor b = bias ? bias->to(input.dtype()).contiguous() : Tensor();
+  if (may_go_by_channels(g, input.dtype())) {
+    channels_forward(g, in.data<float>(), w.data<float>(), bias ? b.data<float>() : nullptr,
+                     out.data<float>());
+    return out;
+  }
   if (!may_use_taps(g, input.dtype())) {
     unfolded_forward(g, in, w, bias, out);
     return out;
   }
-  const Tensor b = bias ? bias->to(input.dtype()).contiguous() : Tensor();
   const TapOutcome outcome = taps_forward(g, in.data<float>(), w.data<float>(),
                                           bias ? b.data<float>() : nullptr, out.data<float>());
   for_undone(g, outcome, [&](const Geometry& one, int64_t first, int64_t count) {
@@ -342,6 +348,10 @@ Tensor convolve_to_input(const Tensor& grad, const Tensor& weight, const Dims& i
     return out;
   }
   const Tensor dy = grad.contiguous(), w = weight.contiguous();
+  if (may_go_by_channels(g, grad.dtype())) {
+    channels_to_input(g, dy.data<float>(), w.data<float>(), out.data<float>());
+    return out;
+  }
   if (!may_use_taps(g, grad.dtype())) {
     unfolded_to_input(g, dy, w, out);
     return out;
@@ -368,9 +378,13 @@ Tensor convolve_to_weight(const Tensor& grad, const Tensor& input, const Dims& w
     return out;
   }
   const Tensor dy = grad.contiguous(), in = input.contiguous();
-  if (!may_use_taps(g, input.dtype()) ||
-      !taps_to_weight(g, dy.data<float>(), in.data<float>(), out.data<float>()))
-    unfolded_to_weight(g, dy, in, out);
+  const auto try_fast = [&] {
+    if (may_go_by_channels(g, input.dtype()))
+      return channels_to_weight(g, dy.data<float>(), in.data<float>(), out.data<float>());
+    return may_use_taps(g, input.dtype()) &&
+           taps_to_weight(g, dy.data<float>(), in.data<float>(), out.data<float>());
+  };
+  if (!try_fast()) unfolded_to_weight(g, dy, in, out);
   return out;
 }
 

@@ -47,7 +47,7 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace
 
-GatherPlan forward_plan(const ConvGeometry& g, const float* input) {
+GatherPlan forward_plan(const ConvGeometry& g, const float* input, bool has_windows) {
   GatherPlan p{{input, g.in_channels, g.in, g.stride},
                g.batch,
                g.groups,
@@ -56,7 +56,7 @@ GatherPlan forward_plan(const ConvGeometry& g, const float* input) {
                g.out,
                {},
                {}};
-  p.pick_width();
+  if (has_windows) p.pick_width();
   if (p.window() > 1) {  // positions of a window are neighbours in the source
     p.row_step = g.stride[2];
     p.source.step[2] = 1;
@@ -75,7 +75,7 @@ GatherPlan forward_plan(const ConvGeometry& g, const float* input) {
   return p;
 }
 
-GatherPlan to_input_plan(const ConvGeometry& g, const float* grad) {
+GatherPlan to_input_plan(const ConvGeometry& g, const float* grad, bool has_windows) {
   GatherPlan p{{grad, g.out_channels, g.out, {1, 1, 1}},
                g.batch,
                g.groups,
@@ -84,7 +84,7 @@ GatherPlan to_input_plan(const ConvGeometry& g, const float* grad) {
                g.in,
                {},
                {}};
-  p.pick_width();
+  if (has_windows) p.pick_width();
   Triple first{};  // the lowest step of any tap, which becomes the plane's shift
   for (size_t i = 0; i < 3; ++i)
     first[i] = floor_div(g.padding[i] - (g.kernel[i] - 1) * g.dilation[i], g.stride[i]);

@@ -1,5 +1,5 @@
 // The plan of a convolution, or of its gradient to the input, as sums over taps of planes. Used by
-// convolution_taps.cpp.
+// convolution_taps.cpp and convolution_channels.cpp.
 #pragma once
 
 #include <vector>
@@ -58,8 +58,9 @@ struct GatherPlan {
   void make_steps();
 };
 
-GatherPlan forward_plan(const ConvGeometry& g, const float* input);
+// With windows, where channels are few: steps of a sum that cover neighbouring taps.
+GatherPlan forward_plan(const ConvGeometry& g, const float* input, bool has_windows);
 // Inputs at q * stride + r have the same taps, whatever q: a grid for each r.
-GatherPlan to_input_plan(const ConvGeometry& g, const float* grad);
+GatherPlan to_input_plan(const ConvGeometry& g, const float* grad, bool has_windows);
 
 }  // namespace prong

@@ -3,7 +3,18 @@
 
 #include <cstring>
 
+#include "ops/kernels/simd.h"
+
 namespace prong {
+namespace {
+
+struct EverySecond {
+  static PRONG_INLINE void run(const float* from, int64_t count, float* out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = from[2 * i];
+  }
+};
+
+}  // namespace
 
 void copy_plane_lines(const ConvSource& source, const float* channel, const Triple& shift,
                       int64_t q0, int64_t q1, int64_t lines, int64_t width, float* out) {
@@ -24,6 +35,8 @@ void copy_plane_lines(const ConvSource& source, const float* channel, const Trip
     std::fill(out, out + low, 0.0f);
     if (step == 1)
       std::memcpy(out + low, from + low, static_cast<size_t>(high - low) * sizeof(float));
+    else if (step == 2)
+      run_simd<EverySecond>(from + low * 2, high - low, out + low);
     else
       for (int64_t i = low; i < high; ++i) out[i] = from[i * step];
     std::fill(out + high, out + width, 0.0f);

@@ -380,12 +380,12 @@ bool may_use_taps(const ConvGeometry& g, DType dtype) {
 
 TapOutcome taps_forward(const ConvGeometry& g, const float* input, const float* weight,
                         const float* bias, float* out) {
-  return gather(forward_plan(g, input), {weight, true, g.kernel_volume()}, bias, out);
+  return gather(forward_plan(g, input, true), {weight, true, g.kernel_volume()}, bias, out);
 }
 
 TapOutcome taps_to_input(const ConvGeometry& g, const float* grad, const float* weight,
                          float* out) {
-  return gather(to_input_plan(g, grad), {weight, false, g.kernel_volume()}, nullptr, out);
+  return gather(to_input_plan(g, grad, true), {weight, false, g.kernel_volume()}, nullptr, out);
 }
 
 }  // namespace prong

@@ -22,7 +22,7 @@ _OTHER_NAMES = {
 _UNARY = (
     "abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cosh exp expm1 floor imag "
     "isfinite isinf isnan log log1p log2 log10 logical_not negative positive real reciprocal "
-    "signbit sinh sqrt square tan tanh trunc"
+    "signbit sinh sqrt square tanh trunc"
 ).split()
 _BINARY = (
     "add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign "
@@ -30,7 +30,7 @@ _BINARY = (
     "logical_or logical_xor maximum minimum multiply nextafter not_equal pow subtract"
 ).split()
 
-__all__ = [*_UNARY, *_BINARY, "clip", "cos", "remainder", "round", "sign", "sin"]
+__all__ = [*_UNARY, *_BINARY, "clip", "cos", "remainder", "round", "sign", "sin", "tan"]
 
 
 def _unary(op: Callable) -> Callable:
@@ -77,6 +77,11 @@ def cos(x: Tensor, /) -> Tensor:
 def sin(x: Tensor, /) -> Tensor:
     """The sine."""
     return _of_any_angle(prong.sin, x)
+
+
+def tan(x: Tensor, /) -> Tensor:
+    """The tangent."""
+    return _of_any_angle(prong.tan, x)
 
 
 def _of_any_angle(op: Callable, x: Tensor) -> Tensor:

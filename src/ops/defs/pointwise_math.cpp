@@ -139,7 +139,7 @@ void register_trigonometry(Registry& r) {
   }).complex([](auto x) {
       return std::cos(x);
     }).grad("input", "input", [](Gradient& g) { return -g.out() * conj(op<"sin">(g["input"])); });
-  function(r, "tan", "The tangent.", "t", "np.tan(input)", [](auto x) {
+  function(r, "tan", "The tangent; of float32 up to 2^50.", "t", "np.tan(input)", [](auto x) {
     return tan(x);
   }).complex([](auto x) {
       return std::tan(x);

@@ -90,6 +90,24 @@ void register_difference_slopes(Registry& r) {
               return both_ways(g, op<"where">(op<"lt">(size, g.value("bound")), slope, 0.0));
             })
       .samples({{"t(3, 4), t(3, 4), t(3, 4), 0.5, 2.0"}, {"t(), t(3, 4), t(4), inf, 2.0"}});
+  backward_op(r,
+              "smooth_difference(input: Tensor, target: Tensor, bound: Scalar, inner: Scalar, "
+              "outer: Scalar) -> Tensor")
+      .doc(
+          "With d = |input - target|: inner * d^2 below bound, outer * (d - bound / 2) from there.")
+      .pointwise<Floats>([](auto x, auto y, auto bound, auto inner, auto outer) {
+        const auto d = abs(x - y);
+        return select(d < bound, d * d * inner, (d - bound * lit(x, 0.5)) * outer);
+      })
+      .grad("input, target", "input, target",
+            [](Gradient& g) {
+              const Expr d = g["input"] - g["target"];
+              const Expr far = op<"sign">(d) * g.number("outer");
+              const Expr near = d * (2 * g.number("inner"));
+              const Expr is_near = op<"lt">(op<"abs">(d), g.value("bound"));
+              return both_ways(g, g.out() * op<"where">(is_near, near, far));
+            })
+      .samples({{"t(3, 4), t(3, 4), 0.5, 0.5, 0.5"}, {"t(3, 4), t(4), 1.5, 0.25, 2.0"}});
   backward_op(
       r, "l1_loss_backward(grad: Tensor, input: Tensor, target: Tensor, scale: Scalar) -> Tensor")
       .doc("grad * scale with the sign of input - target.")
@@ -250,11 +268,8 @@ void register_regression(Registry& r) {
       .kernel([](const Tensor& a, const Tensor& b, const std::string& reduction, double beta) {
         PRONG_CHECK(beta >= 0, kRuntime,
                     "smooth_l1_loss does not support negative values for beta.");
-        const Tensor d = call_tensor("abs", call_tensor("sub", a, b));
-        if (beta == 0) return reduce(d, reduction);
-        const Tensor inner = call_tensor("mul", call_tensor("mul", d, d), 0.5 / beta);
-        return reduce(call_tensor("where", call_tensor("lt", d, beta), inner,
-                                  call_tensor("sub", d, 0.5 * beta)),
+        return reduce(beta == 0 ? call_tensor("abs", call_tensor("sub", a, b))
+                                : call_tensor("smooth_difference", a, b, beta, 0.5 / beta, 1.0),
                       reduction);
       })
       .cost(loss_cost)
@@ -280,10 +295,7 @@ void register_regression(Registry& r) {
       .kernel([](const Tensor& a, const Tensor& b, const std::string& reduction, double delta) {
         PRONG_CHECK(delta > 0, kRuntime,
                     "huber_loss does not support non-positive values for delta.");
-        const Tensor d = call_tensor("abs", call_tensor("sub", a, b));
-        const Tensor inner = call_tensor("mul", call_tensor("mul", d, d), 0.5);
-        const Tensor outer = call_tensor("mul", call_tensor("sub", d, 0.5 * delta), delta);
-        return reduce(call_tensor("where", call_tensor("lt", d, delta), inner, outer), reduction);
+        return reduce(call_tensor("smooth_difference", a, b, delta, 0.5, delta), reduction);
       })
       .cost(loss_cost)
       .grad("input, target", "input, target",

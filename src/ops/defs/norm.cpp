@@ -100,18 +100,38 @@ std::optional<TensorMeta> meta_of(const std::optional<Tensor>& t) {
 
 // Per channel c of [N, C, *]: y = x * scale[c] + shift[c].
 template <class T>
+struct ScaleChannels {
+  // Rows are (sample, channel) of `inner` numbers, or where `inner` is 1 samples of all channels.
+  static PRONG_INLINE void run(const T* x, T* y, const T* scale, const T* shift, int64_t channels,
+                               int64_t inner, int64_t begin, int64_t end) {
+    if (inner == 1) {
+      for (int64_t at = begin * channels; at < end * channels; at += channels)
+        for (int64_t c = 0; c < channels; ++c) y[at + c] = x[at + c] * scale[c] + shift[c];
+      return;
+    }
+    for (int64_t r = begin, c = begin % channels; r < end; ++r, c = c + 1 < channels ? c + 1 : 0) {
+      const T *from = x + r * inner, a = scale[c], b = shift[c];
+      T* to = y + r * inner;
+      for (int64_t i = 0; i < inner; ++i) to[i] = from[i] * a + b;
+    }
+  }
+};
+
+template <class T>
 Tensor scale_channels(const Tensor& x, const T* scale, const T* shift) {
   const Tensor in = x.contiguous(), out = Tensor::empty(x.sizes(), x.dtype());
-  const int64_t channels = x.size(1),
-                inner = channels && x.size(0) ? x.numel() / (x.size(0) * channels) : 0;
+  const ChannelShape shape(x.sizes());
   const T* src = in.data<T>();
   T* dst = out.data<T>();
-  parallel_for(0, x.size(0) * channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, inner)),
+  const bool is_flat = shape.inner == 1;
+  const int64_t rows = x.numel() == 0 ? 0
+                       : is_flat      ? shape.batch
+                                      : shape.batch * shape.channels,
+                work = is_flat ? shape.channels : shape.inner;
+  parallel_for(0, rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, work)),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) {
-                   const T a = scale[r % channels], c = shift[r % channels];
-                   for (int64_t i = r * inner; i < (r + 1) * inner; ++i) dst[i] = src[i] * a + c;
-                 }
+                 run_simd<ScaleChannels<T>>(src, dst, scale, shift, shape.channels, shape.inner,
+                                            begin, end);
                });
   return out;
 }

@@ -63,11 +63,15 @@ struct WeightRows {
                    stride, rows, kColumns);
       return;
     }
-    for (int64_t c = 0; c < channels; ++c)
-      kernels.turn(columns, volume,
-                   weight + ((group * p.channels + first_channel + c) * p.columns + first_column) *
-                                volume,
-                   volume, rows + c * volume * kColumns, kColumns);
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* from =
+          weight + ((group * p.channels + first_channel + c) * p.columns + first_column) * volume;
+      float* to = rows + c * volume * kColumns;
+      if (volume == 1)
+        std::copy_n(from, columns, to);
+      else
+        kernels.turn(columns, volume, from, volume, to, kColumns);
+    }
   }
 };
 

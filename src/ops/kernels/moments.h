@@ -26,9 +26,15 @@ PRONG_INLINE Sums<kSums, T> lane_sums(int64_t n, F&& terms) {
       const Sums<kSums, T> t = terms(i + j);
       for (int s = 0; s < kSums; ++s) lanes[s][j] += t.values[s];
     }
-  for (int64_t j = 0; i < n; ++i, ++j) {
+  int64_t lane = 0;
+  for (; i + 16 <= n; i += 16, lane += 16)
+    for (int64_t j = 0; j < 16; ++j) {
+      const Sums<kSums, T> t = terms(i + j);
+      for (int s = 0; s < kSums; ++s) lanes[s][lane + j] += t.values[s];
+    }
+  for (; i < n; ++i, ++lane) {
     const Sums<kSums, T> t = terms(i);
-    for (int s = 0; s < kSums; ++s) lanes[s][j] += t.values[s];
+    for (int s = 0; s < kSums; ++s) lanes[s][lane] += t.values[s];
   }
   for (int64_t width = kLanes / 2; width > 0; width /= 2)
     for (int s = 0; s < kSums; ++s)
@@ -81,18 +87,60 @@ struct ChannelShape {
   PRONG_INLINE void sums(int64_t first, int64_t width, double (*out)[64], F&& terms) const {
     for (int s = 0; s < kSums; ++s)
       for (int64_t c = 0; c < width; ++c) out[s][c] = 0;
+    if (inner == 1) {
+      if (width == 64) return column_sums<kSums, T>(first, int64_t{64}, out, terms);
+      return column_sums<kSums, T>(first, width, out, terms);
+    }
+    if (inner < kShort) return short_sums<kSums, T>(first, out, terms);
     for (int64_t b = 0; b < batch; ++b) {
       const int64_t at = (b * channels + first) * inner;
-      if (inner == 1) {
+      const Sums<kSums, T> t =
+          lane_sums<kSums, T>(inner, [&](int64_t i) { return terms(at + i, 0); });
+      for (int s = 0; s < kSums; ++s) out[s][0] += t.values[s];
+    }
+  }
+
+ private:
+  // Numbers of a channel one by one in rows; every so many rows the sums go on in double.
+  template <int kSums, class T, class F>
+  PRONG_INLINE void column_sums(int64_t first, int64_t width, double (*out)[64], F&& terms) const {
+    constexpr int64_t kRows = 32;
+    for (int64_t begin = 0; begin < batch; begin += kRows) {
+      const int64_t end = begin + kRows < batch ? begin + kRows : batch;
+      T sums[kSums][64] = {};
+      for (int64_t b = begin; b < end; ++b)
         for (int64_t c = 0; c < width; ++c) {
-          const Sums<kSums, T> t = terms(at + c, c);
-          for (int s = 0; s < kSums; ++s) out[s][c] += t.values[s];
+          const Sums<kSums, T> t = terms(b * channels + first + c, c);
+          for (int s = 0; s < kSums; ++s) sums[s][c] += t.values[s];
         }
-      } else {
-        const Sums<kSums, T> t =
-            lane_sums<kSums, T>(inner, [&](int64_t i) { return terms(at + i, 0); });
-        for (int s = 0; s < kSums; ++s) out[s][0] += t.values[s];
+      for (int s = 0; s < kSums; ++s)
+        for (int64_t c = 0; c < width; ++c) out[s][c] += sums[s][c];
+    }
+  }
+
+  // Rows too short for all lanes: fewer lanes, which are joined after some rows.
+  static constexpr int64_t kShort = kLanes, kFew = 16, kTogether = 1024;
+  template <int kSums, class T, class F>
+  PRONG_INLINE void short_sums(int64_t first, double (*out)[64], F&& terms) const {
+    const int64_t rows = kTogether / inner + 1;
+    for (int64_t begin = 0; begin < batch; begin += rows) {
+      const int64_t end = begin + rows < batch ? begin + rows : batch;
+      T lanes[kSums][kFew] = {};
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t at = (b * channels + first) * inner;
+        int64_t i = 0;
+        for (; i + kFew <= inner; i += kFew)
+          for (int64_t j = 0; j < kFew; ++j) {
+            const Sums<kSums, T> t = terms(at + i + j, 0);
+            for (int s = 0; s < kSums; ++s) lanes[s][j] += t.values[s];
+          }
+        for (int64_t j = 0; i < inner; ++i, ++j) {
+          const Sums<kSums, T> t = terms(at + i, 0);
+          for (int s = 0; s < kSums; ++s) lanes[s][j] += t.values[s];
+        }
       }
+      for (int s = 0; s < kSums; ++s)
+        for (int64_t j = 0; j < kFew; ++j) out[s][0] += lanes[s][j];
     }
   }
 };

@@ -11,6 +11,7 @@
 #include "bindings/capture_graph.h"
 #include "bindings/convert.h"
 #include "bindings/errors.h"
+#include "bindings/future.h"
 #include "bindings/op_function.h"
 #include "bindings/tensor_type.h"
 #include "capture/breaks.h"
@@ -511,6 +512,8 @@ void bind_capture(nb::module_& m) {
   d.impl_of = [](PyObject* o) { return impl_of(o); };
   d.wrap = [](Tensor t) { return wrap(std::move(t)); };
   d.is_op = [](PyObject* o) { return group_of(o) != nullptr; };
+  d.fork = checked(PyObject_GetAttrString(m.ptr(), "fork"));
+  d.make_future = &future_of_object;
   d.user_place = &user_place;
   d.set_error = &set_error_from_current_exception;
   compiled_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));

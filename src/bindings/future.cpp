@@ -223,6 +223,10 @@ PyObject* future_to_python(const Ref<Future>& future) { return wrap_future(futur
 
 }  // namespace
 
+PyObject* future_of_object(PyObject* value) {
+  return guarded([&] { return wrap_future(Future::done(boxed(value)), true); });
+}
+
 PyObject* wrap_future(const Ref<Future>& future, bool holds_objects) {
   return nb::cast(PyFuture{future, holds_objects}).release().ptr();
 }

@@ -220,6 +220,7 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
     }
     if (is_bound) return t->make(Made::Kind::kMethod, {Term::same(), owner}, {value, object});
     const Made& m = t->made(owner);
+    if (m.kind == Made::Kind::kFuture) return future_attribute(owner, object, value);
     if (m.type.get() || m.kind == Made::Kind::kException || m.kind == Made::Kind::kFunction ||
         m.kind == Made::Kind::kOpaque)
       if (const Term found = t->adopt(value); found.is_known()) return found;
@@ -408,6 +409,11 @@ Evaluator::Next Evaluator::delete_attribute(const Instruction& i) {
 PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args,
                             std::vector<Term> terms, PyObject* kwnames, Term* result,
                             PyObject* packed, PyObject* packed_by_name) {
+  if (callable == door().fork) return fork(args, terms, kwnames, result);
+  if (body_ && !may_call_on_trial(callable, term, args, terms)) {
+    body_->drop("calls " + name_of_callable(callable));
+    return nullptr;
+  }
   if (is_opaque(callable)) {
     const std::string what = "calls " + name_of_callable(callable);
     if (Tracker* t = tracker()) t->give_up(what);
@@ -550,6 +556,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     t->give_up("a callable of unknown origin");
     return {};
   }
+  if (self.is_made() && t->made(self).kind == Made::Kind::kFuture)
+    return future_result(callable, self);
   bool all_fit = true;
   for (size_t i = 0; i < terms.size(); ++i)
     all_fit = all_fit && is_op_argument(*t, terms[i], args[i]);

@@ -17,6 +17,7 @@ thread_local PendingCall pending;
 PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
   if (!is_recording()) return prong_interpret(thread, frame, throwflag);
   Tracker* t = current_tracker();
+  ForkedBody* const body = ForkedBody::current();
   if (throwflag) {
     const Bytecode* thrown_into = t ? bytecode_of(prong_frame_code(frame)) : nullptr;
     if (!thrown_into || !thrown_into->handlers.empty())
@@ -28,15 +29,27 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
     const Bytecode* code = state ? bytecode_of(prong_frame_code(frame)) : nullptr;
     if (code) return Evaluator(thread, frame, *code, *state).loop();
     if (PyErr_Occurred()) return nullptr;
+    if (body) {
+      body->drop("a generator from elsewhere goes on");
+      return nullptr;
+    }
     if (t) t->give_up("a generator from elsewhere goes on");
     return prong_interpret(thread, frame, throwflag);
   }
   if (!prong_is_evaluable(thread, frame)) {
+    if (body) {
+      body->drop("a coroutine or class body runs");
+      return nullptr;
+    }
     if (t) t->give_up("a coroutine or class body runs");
     return prong_interpret(thread, frame, throwflag);
   }
   const Bytecode* code = bytecode_of(prong_frame_code(frame));
   if (!code) return nullptr;
+  if (body && code->is_import) {
+    body->drop("a module is imported");
+    return nullptr;
+  }
   if (code->is_import) {
     if (t) t->give_up("a module is imported");
     return prong_interpret(thread, frame, throwflag);
@@ -194,7 +207,7 @@ PyObject* Evaluator::loop() {
       forget_objects();
     }
     prong_set_position(frame_, i.unit);
-    switch (step(i)) {
+    switch (body_ ? step_on_trial(i) : step(i)) {
     case Next::kGo:
       if (!is_traced()) continue;
       lose("tracing is turned on");
@@ -226,6 +239,10 @@ PyObject* Evaluator::loop() {
       is_escaped_error_followed = is_tracked_ && raised_term_.is_known();
       while (sp_ > slots_ + code_.num_slots) Py_XDECREF(pop());
       prong_set_stack_top(frame_, code_.num_slots);
+      prong_leave_frame(thread_, &entry);
+      return nullptr;
+    case Next::kDrop:
+      prong_set_stack_top(frame_, static_cast<int>(sp_ - slots_));
       prong_leave_frame(thread_, &entry);
       return nullptr;
     case Next::kInterpret:
@@ -338,6 +355,7 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
 
 // Where the interpreter too lets others in: at the start of a frame, and of each turn of a loop.
 Evaluator::Next Evaluator::breathe() {
+  if (body_) return Next::kGo;  // it is short, and what a handler of a signal does is no part of it
   const int waits = prong_breathe(thread_);
   return waits < 0 ? Next::kError : waits ? Next::kInterpret : Next::kGo;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "capture/bytecode.h"
+#include "capture/forked_body.h"
 #include "capture/frame_311.h"
 #include "capture/tracker.h"
 
@@ -45,7 +46,16 @@ class Evaluator {
   PyObject* loop();  // from where it stands
 
  private:
-  enum class Next : uint8_t { kGo, kError, kReraise, kInterpret, kReturn, kYield, kGenerator };
+  enum class Next : uint8_t {
+    kGo,
+    kError,
+    kReraise,
+    kInterpret,
+    kReturn,
+    kYield,
+    kGenerator,
+    kDrop,
+  };
 
   Next step(const Instruction& i);
   Next step_container(const Instruction& i);
@@ -106,6 +116,17 @@ class Evaluator {
                    PyObject* kwnames, Term* result, PyObject* packed = nullptr,
                    PyObject* packed_by_name = nullptr);
 
+  // evaluate_forks.cpp
+  Next step_on_trial(const Instruction& i);
+  bool has_effect(const Instruction& i);
+  bool is_own(Term t) const;
+  bool may_call_on_trial(PyObject* callable, Term term, PyObject* const* args,
+                         const std::vector<Term>& terms);
+  PyObject* fork(PyObject* const* args, const std::vector<Term>& terms, PyObject* kwnames,
+                 Term* result);
+  Term future_attribute(Term future, PyObject* object, PyObject* value);
+  Term future_result(PyObject* method, Term future);
+
   void push(PyObject* stolen, Term term) {
     terms_[static_cast<size_t>(sp_ - slots_)] = term;
     *sp_++ = stolen;
@@ -139,6 +160,7 @@ class Evaluator {
   Term raised_term_;        // of the exception that is handled
   int32_t error_unit_ = 0;  // where the error counts as raised, for handlers
   bool is_raise_followed_ = false;
+  ForkedBody* body_ = ForkedBody::current();  // that the frame is part of, on trial
 };
 
 // Must the segment end before this C callable runs? It may look at what was put off, or act where

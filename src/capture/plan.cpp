@@ -201,6 +201,12 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
     }
     return made;
   }
+  case Template::Kind::kFuture: {
+    PyObject* item = build(t.items[0], args, results, found);
+    PyObject* future = item ? door().make_future(item) : nullptr;
+    Py_XDECREF(item);
+    return future;
+  }
   case Template::Kind::kDict: {
     PyObject* made = PyDict_New();
     PyObject* keys = objects[static_cast<size_t>(t.object)].get();

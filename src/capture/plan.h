@@ -104,11 +104,12 @@ struct PlanProgram {
 
 // How the result is built.
 struct Template {
-  enum class Kind : uint8_t { kObject, kArgument, kTensor, kNumber, kTuple, kList, kDict };
+  enum class Kind : uint8_t { kObject, kArgument, kTensor, kNumber, kTuple, kList, kDict, kFuture };
   Kind kind;
   TensorSource tensor{};
   int32_t object = 0;           // in Plan::objects; of kArgument, kNumber: which
-  std::vector<Template> items;  // of a dict: values; its keys are the tuple `object`
+  std::vector<Template> items;  // of a dict: values; its keys are the tuple `object`. Of a future:
+                                // its value
 };
 
 // A branch that Python took on the value of a tensor.

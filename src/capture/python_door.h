@@ -14,12 +14,14 @@ struct PythonDoor {
   bool (*is_tensor)(PyObject* object) = nullptr;
   bool (*is_exact_tensor)(PyObject* object) = nullptr;
   TensorImpl* (*impl_of)(PyObject* tensor) = nullptr;
-  PyObject* (*wrap)(Tensor tensor) = nullptr;   // a new reference; throws
-  bool (*is_op)(PyObject* callable) = nullptr;  // a function or method of ops
-  void (*set_error)() = nullptr;                // inside a catch block
-  PyCFunction module_getattr = nullptr;         // nn.Module.__getattr__
-  PyObject* module_setattr = nullptr;           // nn.Module.__setattr__; owned
-  Place (*user_place)() = nullptr;              // the line of the program that runs on this thread
+  PyObject* (*wrap)(Tensor tensor) = nullptr;           // a new reference; throws
+  bool (*is_op)(PyObject* callable) = nullptr;          // a function or method of ops
+  PyObject* fork = nullptr;                             // the function of that name; owned
+  PyObject* (*make_future)(PyObject* value) = nullptr;  // that has it; a new reference or null
+  void (*set_error)() = nullptr;                        // inside a catch block
+  PyCFunction module_getattr = nullptr;                 // nn.Module.__getattr__
+  PyObject* module_setattr = nullptr;                   // nn.Module.__setattr__; owned
+  Place (*user_place)() = nullptr;  // the line of the program that runs on this thread
 };
 PythonDoor& door();
 

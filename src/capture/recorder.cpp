@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "capture/data_checks.h"
+#include "capture/forked_body.h"
 #include "capture/segment_lock.h"
 #include "capture/tracker.h"
 #include "ops/kernels/pointwise.h"
@@ -192,7 +193,8 @@ void add_facts(const IValue& v, std::string* facts) {
 // Of the whole call; empty: it depends on more than that (a Python number held as a tensor).
 std::string facts_of(const OpDef& op, std::span<const IValue> args) {
   std::string facts;
-  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast}) {
+  for (const ContextWord w :
+       {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast}) {
     const uint64_t word = context()[w];
     facts.append(reinterpret_cast<const char*>(&word), sizeof word);
   }
@@ -264,6 +266,8 @@ Segment& Recorder::open() {
 }
 
 void Recorder::settle(const char* reason) {
+  if (ForkedBody* body = ForkedBody::current())
+    body->refuse(reason ? reason : "an op that its data may make fail");
   if (reason && observer_) observer_->on_break(reason, has_work());
   if (!segment_) return;
   const Ref<Segment> last = std::exchange(segment_, {});
@@ -304,6 +308,8 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
       return run_now(op, args, "the op writes more than the tensor that it gives back");
     written = -1;
   }
+  ForkedBody* const body = ForkedBody::current();
+  if (body && written_arguments) body->check_write(op, args, written_arguments);
   const bool changes_geometry =
       written >= 0 && (op.family() == Family::kView || !op.is_differentiable());
   if (changes_geometry)
@@ -316,7 +322,9 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     const Storage& storage = *t.tensor_impl()->storage;
     const Ref<DeferredWork> work = storage.deferred();
     if (!work) return;
-    if (work.get() != segment_.get())
+    if (work.get() != segment_.get() && body)
+      body->refuse("work of another thread is needed");
+    else if (work.get() != segment_.get())
       work->settle();
     else if (segment_->find_value(t) < 0 && !segment_->is_visible(storage) && !segment_->adopt(t))
       is_foreign = true;

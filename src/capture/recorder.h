@@ -16,6 +16,7 @@
 namespace prong::capture {
 
 class Recorder;
+class ForkedBody;
 
 // The tensor work between two points at which its values are needed.
 class Segment final : public DeferredWork {
@@ -36,12 +37,32 @@ class Segment final : public DeferredWork {
 
  private:
   friend class Recorder;
+  friend class ForkedBody;
   struct Live {  // of a value
     Ref<TensorImpl> impl;
     Ref<Storage> storage;
     int64_t offset;
     bool is_deferred;  // its storage has no memory yet
   };
+
+  struct Written {  // a visible storage, and what it counts after the writes
+    Ref<Storage> storage;
+    uint64_t version, writes_apart;
+  };
+  // What there was when a forked body began.
+  struct Mark {
+    size_t nodes, values, lists, constants, numbers, inputs, places, regions, key;
+    std::map<size_t, int32_t> varying;
+    bool has_writes, draws, inputs_overlap, may_raise, checks_data;
+    size_t aliases, read, overwritten, undo;
+    std::vector<Written> written;
+  };
+  struct Undone {
+    std::vector<Live> values;
+    std::vector<Ref<TensorImpl>> aliases;
+  };
+  Mark mark() const;
+  Undone go_back_to(const Mark& m);  // as if what came after had not been recorded
 
   bool is_stale(ValueId v) const;  // the tensor's geometry or storage is another now
   ValueId add_input(const Tensor& t);
@@ -68,13 +89,12 @@ class Segment final : public DeferredWork {
   std::vector<Ref<TensorImpl>> aliases_;     // adopted
   std::vector<Storage*> read_;               // with add_reader
   std::vector<const Storage*> overwritten_;  // by in-place ops; visible or not
-  struct Written {                           // a visible storage, and what it counts after the writes
-    Ref<Storage> storage;
-    uint64_t version, writes_apart;
-  };
   std::vector<Written> written_;
+  std::vector<Written> before_writes_;  // while a forked body is tried: what a write found
+  std::unordered_map<const Storage*, ValueId> by_storage_;
   std::atomic<std::thread::id> running_{};
   bool is_closed_ = false;
+  int open_bodies_ = 0;  // forked bodies that may yet be dropped: no other thread runs it meanwhile
   std::exception_ptr error_;
 };
 
@@ -123,6 +143,7 @@ class Recorder final : public eager::KernelStandIn {
 
  private:
   friend class Segment;
+  friend class ForkedBody;
   Segment& open();
   IValue run_now(const OpDef& op, std::span<const IValue> args, const char* reason);
   IValue record_view(Segment& s, const OpDef& op, std::span<const IValue> args);
@@ -137,6 +158,7 @@ class Recorder final : public eager::KernelStandIn {
   Ref<ProgramCache> cache_;
   SegmentObserver* observer_ = nullptr;
   uint64_t num_recorded_ = 0;
+  int32_t region_ = -1;  // of the forked body that is tried, in the open trace
   std::unordered_set<std::string> reads_data_;  // calls that are no views, see record_view
 };
 

@@ -113,7 +113,8 @@ class Interpreter final : public Backend {
  public:
   Ref<Runner> compile(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
                       std::span<const IValue>) override {
-    return make_ref<NodeLoop>(std::move(trace), number_inputs);
+    Ref<Runner> loop = make_ref<NodeLoop>(trace, number_inputs);
+    return with_tasks(std::move(trace), number_inputs, std::move(loop), false);
   }
 };
 
@@ -121,18 +122,8 @@ class Interpreter final : public Backend {
 class Program final : public Runner {
  public:
   Program(const Trace& trace, const NumberInputs& number_inputs) {
-    std::unique_ptr<Graph> graph = to_graph(trace, number_inputs);
-    Schema schema;
-    schema.name = "captured";
-    for (size_t i = 0; i < graph->inputs().size(); ++i) {
-      Argument a;
-      a.name = cat("arg_", i);
-      a.type = graph->inputs()[i]->type();
-      schema.arguments.push_back(std::move(a));
-    }
-    schema.results = {graph->outputs()[0]->type()};
-    function_ = make_ref<Function>("captured", std::move(schema));
-    function_->define(std::move(graph));
+    const std::vector<bool> none(trace.regions.size(), false);
+    function_ = captured_function(to_graph(trace, number_inputs, none));
   }
 
   std::vector<IValue> run(std::span<const IValue> inputs) override {
@@ -150,10 +141,13 @@ class Native final : public Backend {
                       std::span<const IValue>) override {
     // The passes take tensors with different names for different memory where something is written;
     // an error of the last op must be the kernel's own; and one op alone has nothing to gain.
+    Ref<Runner> in_order;
     if ((trace->has_writes && trace->inputs_overlap) || trace->may_raise ||
         count_pointwise(*trace) < 2)
-      return make_ref<NodeLoop>(std::move(trace), number_inputs);
-    return make_ref<Program>(*trace, number_inputs);
+      in_order = make_ref<NodeLoop>(trace, number_inputs);
+    else
+      in_order = make_ref<Program>(*trace, number_inputs);
+    return with_tasks(std::move(trace), number_inputs, std::move(in_order), true);
   }
 
  private:

@@ -7,6 +7,11 @@
 
 #include "capture/trace.h"
 
+namespace prong {
+class Function;
+class Graph;
+}  // namespace prong
+
 namespace prong::capture {
 
 class Runner : public RefCounted {
@@ -40,6 +45,13 @@ Ref<Backend> checked_backend(Ref<Backend> checked);
 // so that gradients are recorded.
 Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
                       bool taped);
+
+// The same for a trace with forked bodies, which run as tasks where that pays; else `in_order`
+// runs. `is_optimized`: through the pass pipeline.
+Ref<Runner> with_tasks(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
+                       Ref<Runner> in_order, bool is_optimized);
+// A graph of trace_graph.h as something that exec/ runs.
+Ref<Function> captured_function(std::unique_ptr<Graph> graph);
 
 class SegmentObserver;  // recorder.h
 

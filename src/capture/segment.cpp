@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "capture/recorder.h"
+#include "capture/forked_body.h"
 #include "capture/segment_lock.h"
 #include "capture/tracker.h"
 #include "eager/modes.h"
@@ -33,6 +33,8 @@ bool Segment::is_written(const Storage& storage) const {
 // An op that is put off writes to the tensor, which is a value here.
 void Segment::note_write(const Tensor& target) {
   Storage& storage = *target.storage();
+  if (open_bodies_)
+    before_writes_.push_back({Ref<Storage>(&storage), storage.version(), storage.writes_apart()});
   storage.bump_version(target.impl()->is_apart);
   overwritten_.push_back(&storage);
   trace_->has_writes = true;
@@ -70,7 +72,8 @@ bool Segment::adopt(const IValue& tensor) {
 
 ValueId Segment::add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred) {
   const auto v = static_cast<ValueId>(live_.size());
-  trace_->values.push_back({t.meta(), producer, output, {}});
+  const auto storage = by_storage_.try_emplace(t.storage().get(), v).first->second;
+  trace_->values.push_back({t.meta(), producer, output, {}, storage});
   live_.push_back({t.ref(), t.storage(), t.offset(), is_deferred});
   by_impl_[t.impl()] = v;
   return v;
@@ -178,6 +181,7 @@ void Segment::let_go() {
   }
   written_.clear();
   by_impl_.clear();
+  by_storage_.clear();
   aliases_.clear();
   live_.clear();
 }
@@ -269,7 +273,8 @@ void Segment::run_all() {
   // open again.
   std::vector<Live> dropped;
   std::vector<Ref<TensorImpl>> dropped_aliases;
-  SegmentLock lock(mutex_);
+  if (ForkedBody* body = ForkedBody::current()) body->refuse("Python needs the value of a tensor");
+  const SegmentLock lock(mutex_, [this] { return open_bodies_ != 0; });
   if (is_closed_) {
     if (error_) std::rethrow_exception(error_);
     return;

@@ -5,13 +5,32 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 namespace prong::capture {
 
 class SegmentLock {
  public:
-  explicit SegmentLock(std::mutex& m) : mutex_(m) {
+  explicit SegmentLock(std::mutex& m) : mutex_(m) { lock(); }
+  // And `must_wait`, asked under the lock, says no. What it waits for never waits for this thread.
+  template <class F>
+  SegmentLock(std::mutex& m, F must_wait) : SegmentLock(m) {
+    while (must_wait()) {
+      mutex_.unlock();
+      PyThreadState* state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (state) PyEval_RestoreThread(state);
+      lock();
+    }
+  }
+  ~SegmentLock() { mutex_.unlock(); }
+  SegmentLock(const SegmentLock&) = delete;
+  SegmentLock& operator=(const SegmentLock&) = delete;
+
+ private:
+  void lock() {
     if (mutex_.try_lock()) return;
     if (!PyGILState_Check()) {
       mutex_.lock();
@@ -21,11 +40,7 @@ class SegmentLock {
     mutex_.lock();
     PyEval_RestoreThread(state);
   }
-  ~SegmentLock() { mutex_.unlock(); }
-  SegmentLock(const SegmentLock&) = delete;
-  SegmentLock& operator=(const SegmentLock&) = delete;
 
- private:
   std::mutex& mutex_;
 };
 

@@ -42,7 +42,17 @@ struct TraceValue {
   TensorMeta meta;
   int32_t producer = -1;  // node; -1: an input
   int32_t output = 0;
-  std::string name;  // of the Python variable, where known
+  std::string name;      // of the Python variable, where known
+  ValueId storage = -1;  // the first value over the same memory
+};
+
+// A forked body: the nodes from `first` up to `end`, those of bodies forked in it included. To run
+// them where they stand is always right.
+struct TraceRegion {
+  int32_t parent = -1;  // in Trace::regions
+  int32_t first = 0, end = -1;
+  std::string name;  // of the function that was forked
+  int32_t place = -1;
 };
 
 struct Trace {
@@ -50,12 +60,13 @@ struct Trace {
   std::vector<TraceValue> values;
   std::vector<std::vector<Operand>> lists;
   std::vector<IValue> constants;
-  std::vector<IValue> numbers;   // ints and floats of this call
+  std::vector<IValue> numbers;        // ints and floats of this call
   std::map<size_t, int32_t> varying;  // numbers that are another at each call: number of the plan
   std::vector<ValueId> inputs;        // in the order of first use
-  std::vector<ValueId> outputs;  // set when the segment closes
+  std::vector<ValueId> outputs;       // set when the segment closes
   std::vector<Place> places;
-  std::vector<uint64_t> key;  // equal keys: the same program, save for numbers
+  std::vector<TraceRegion> regions;  // by first node; outer ones stand before inner ones
+  std::vector<uint64_t> key;         // equal keys: the same program, save for numbers
   bool has_writes = false;
   bool draws = false;           // random numbers
   bool inputs_overlap = false;  // two inputs share a storage

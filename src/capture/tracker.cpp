@@ -46,6 +46,9 @@ Tracker* current_tracker() {
 void forget_objects() {
   if (tracker_of_thread) tracker_of_thread->forget();
 }
+std::string why_not_tracked() {
+  return tracker_of_thread ? tracker_of_thread->reason() : std::string();
+}
 void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
 
 Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, NumberMemory* memory)
@@ -412,15 +415,16 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   }
   if (!term.is_made()) return false;
   const Made& m = made(term);
-  if (m.has_names ||
-      (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict))
+  if (m.has_names || (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList &&
+                      m.kind != Made::Kind::kDict && m.kind != Made::Kind::kFuture))
     return false;
   if (std::find(described_.begin(), described_.end(), term.index) != described_.end())
     return false;  // one object in two places
   described_.push_back(term.index);
-  out->kind = m.kind == Made::Kind::kTuple  ? Template::Kind::kTuple
-              : m.kind == Made::Kind::kList ? Template::Kind::kList
-                                            : Template::Kind::kDict;
+  out->kind = m.kind == Made::Kind::kTuple    ? Template::Kind::kTuple
+              : m.kind == Made::Kind::kList   ? Template::Kind::kList
+              : m.kind == Made::Kind::kFuture ? Template::Kind::kFuture
+                                              : Template::Kind::kDict;
   for (size_t i = 0; i < m.items.size(); ++i) {
     out->items.emplace_back();
     if (!describe(m.objects[i], m.items[i], &out->items.back())) return false;
@@ -465,7 +469,8 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
       p.trace->outputs = p.wanted;
       inputs.assign(p.trace->numbers.size(), false);
       for (const auto& [slot, number] : p.trace->varying) inputs[slot] = true;
-      program.runner = node_loop(p.trace, inputs, taped);
+      program.runner = with_tasks(p.trace, inputs, node_loop(p.trace, inputs, taped), false);
+      plan_->drops_nodes |= !p.trace->regions.empty() && has_unread_node(*p.trace, p.wanted);
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i]) continue;

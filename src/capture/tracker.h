@@ -40,11 +40,24 @@ struct Term {
 
 // A container, cell, function or iterator that the call made.
 struct Made {
-  enum class Kind : uint8_t { kTuple, kList, kDict, kCell, kFunction, kMethod, kIterator, kException,
-                              kSet, kInstance, kGenerator,
-                              kOpaque };  // opaque: followed, but never built again
+  enum class Kind : uint8_t {
+    kTuple,
+    kList,
+    kDict,
+    kCell,
+    kFunction,
+    kMethod,
+    kIterator,
+    kException,
+    kSet,
+    kInstance,
+    kGenerator,
+    kFuture,
+    kOpaque,  // followed, but never built again
+  };
   Kind kind;
-  std::vector<Term> items;  // of a function: its closure's cells; of a method: function and self
+  std::vector<Term> items;  // of a function: its closure's cells; of a method: function and self;
+                            // of a future: its value
   std::vector<PyObject*> objects;  // the values of the items (owned by the real container)
   std::vector<Kept> keys;          // of a dict
   size_t position = 0;             // of an iterator
@@ -104,6 +117,7 @@ class Tracker {
   void keep_generator(PyObject* generator, std::vector<Term> terms);
   void forget();                                          // after giving up; the GIL is held
   std::vector<PyTypeObject*> making;                      // classes whose instances are being made
+  size_t num_made() const { return made_.size(); }
   // A plain value that is the same at each call; a number is from now on.
   bool is_plain(Term t, PyObject* value) {
     if (t.is_number()) pin(t);
@@ -121,9 +135,9 @@ class Tracker {
   void pin(Term t);  // this one may not, after all
   void pin_all(std::span<const Term> terms, PyObject* const* values);
   Term number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
-  // After the call of an op: finds the numbers among its arguments in the node that was recorded for
-  // it, which is the first after `nodes_before`, or pins them. `called`: the name that an op was
-  // called by; null: an operator.
+  // After the call of an op: finds the numbers among its arguments in the node that was recorded
+  // for it, which is the first after `nodes_before`, or pins them. `called`: the name that an op
+  // was called by; null: an operator.
   void bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms,
                     PyObject* const* values);
   // owner.name = value, and `dict` is where it stands then. False: not followed.
@@ -208,7 +222,7 @@ class Tracker {
   std::unordered_map<uint64_t, size_t> guard_at_;
   std::vector<Part> parts_;
   NumberMemory* memory_;
-  std::vector<Number> numbers_;  // beside Plan::numbers
+  std::vector<Number> numbers_;                                       // beside Plan::numbers
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::vector<Store> effects_;
@@ -225,6 +239,8 @@ class Tracker {
 Tracker* current_tracker();
 void forget_objects();  // of a tracker of this thread that gave up
 bool is_instance_class(PyTypeObject* type);  // by a class statement; not derived from a builtin
+// Why it is not on any more; empty: it is, or there is none.
+std::string why_not_tracked();
 void set_current_tracker(Tracker* tracker);
 
 }  // namespace prong::capture

@@ -167,6 +167,7 @@ PyObject* Evaluator::fork(PyObject* const* args, const std::vector<Term>& terms,
       PyObject* future = door().make_future(value);
       if (future) {
         *result = t->make(Made::Kind::kFuture, {value_term}, {value});
+        t->own(*result, future);
         body.keep(name_of_callable(args[0]), door().user_place ? door().user_place() : Place{});
       }
       Py_DECREF(value);

@@ -5,6 +5,7 @@
 
 #include "bindings/module.h"
 #include "bindings/trace.h"
+#include "capture/session.h"
 #include "runtime/task.h"
 
 namespace nb = nanobind;
@@ -56,6 +57,12 @@ nb::object wait(const PyFuture& f, std::optional<double> timeout) {
   }
   block_until_done(f);
   return value_of(f);
+}
+
+// A task that goes on may write what put-off work reads.
+void settle_before_waking() {
+  if (capture::is_recording() && capture::thread_recorder().has_work())
+    capture::thread_recorder().settle("calls Future.set_result");
 }
 
 std::exception_ptr exception_from(nb::handle error) {
@@ -175,6 +182,8 @@ PyFuture fork(nb::args given, nb::kwargs kwargs) {
     out.future->set_value(boxed(traced_fork(out.future, f, rest.get(), kwargs)));
     return out;
   }
+  if (capture::is_recording() && capture::thread_recorder().has_work())
+    capture::thread_recorder().settle(cat("forks ", type_name(f)).c_str());
   auto task =
       make_ref<PythonCall>(f, rest.get(), kwargs.size() ? kwargs.ptr() : nullptr, out.future);
   out.future->set_producer(*task);
@@ -259,11 +268,17 @@ void bind_futures(nb::module_& m) {
       .def("add_done_callback", &add_done_callback, nb::arg("callback"))
       .def(
           "set_result",
-          [](const PyFuture& f, nb::object result) { f.future->set_value(boxed(result)); },
+          [](const PyFuture& f, nb::object result) {
+            settle_before_waking();
+            f.future->set_value(boxed(result));
+          },
           nb::arg("result").none())
       .def(
           "set_exception",
-          [](const PyFuture& f, nb::object error) { f.future->set_error(exception_from(error)); },
+          [](const PyFuture& f, nb::object error) {
+            settle_before_waking();
+            f.future->set_error(exception_from(error));
+          },
           nb::arg("result"))
       .def(
           "cancel",

@@ -186,14 +186,15 @@ PyObject* Evaluator::fork(PyObject* const* args, const std::vector<Term>& terms,
     body_->drop(why_not_tracked());
     return nullptr;
   }
-  Recorder& r = thread_recorder();
-  if (SegmentObserver* observer = r.observer(); observer && !why_not_tracked().empty()) {
-    try {
-      observer->on_break(why_not_tracked(), r.has_work());
-    } catch (...) {
-      door().set_error();
-      return nullptr;
-    }
+  // As in plain Python, what stands before the fork is done before it: the task may write.
+  std::string what = why_not_tracked();
+  if (what.compare(0, 6, "forks ") != 0)
+    what = "forks " + (count ? name_of_callable(args[0]) : std::string("nothing"));
+  try {
+    thread_recorder().settle(what.c_str());
+  } catch (...) {
+    door().set_error();
+    return nullptr;
   }
   set_pending_call({});
   return PyObject_Vectorcall(door().fork, args, count, kwnames);

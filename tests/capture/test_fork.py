@@ -409,3 +409,30 @@ def test_scripts_that_fork():
     compiled, _ = counted(f)
     for _ in range(3):
         assert torch.equal(compiled(X), f(X))
+
+
+def test_what_stands_before_a_fork_is_done_before_the_task_writes():
+    seen = []
+
+    def wipe(x):
+        seen.append(x)  # not followed
+        x.mul_(0)
+        x.sub_(4)
+
+    def f(x):
+        before = x + 0
+        torch.jit.fork(wipe, x).wait()
+        promise = torch.futures.Future()
+
+        def later(y):
+            y.add_(promise.wait())
+
+        task = torch.jit.fork(later, x)
+        between = x * 1
+        promise.set_result(1)
+        task.wait()
+        return before, between, x + 0
+
+    compiled, _ = counted(f)
+    for _ in range(6):
+        assert same(compiled(X.clone()), (X, X * 0 - 4, X * 0 - 3))

@@ -29,11 +29,15 @@ class Description {
       append(inputs_, text(number_names_[i]));
     }
     for (const TraceNode& n : trace.nodes) append(nodes_, node(n));
+    // Where something is written or drawn, the order of the program is kept.
+    bodies_ = Owned(checked(PyList_New(0)));
+    if (!trace.has_writes && !trace.draws)
+      for (const TraceRegion& r : trace.regions) append(bodies_, body(r));
     for (const ValueId v : trace.outputs) append(outputs_, text(names_[static_cast<size_t>(v)]));
   }
 
   PyObject* tuple() const {
-    return checked(PyTuple_Pack(3, inputs_.get(), nodes_.get(), outputs_.get()));
+    return checked(PyTuple_Pack(4, inputs_.get(), nodes_.get(), outputs_.get(), bodies_.get()));
   }
 
  private:
@@ -83,6 +87,13 @@ class Description {
     return false;
   }
 
+  // (the body around it, first node, node after the last, name, place)
+  PyObject* body(const TraceRegion& r) const {
+    const Place place = r.place < 0 ? Place{} : trace_.places[static_cast<size_t>(r.place)];
+    return checked(Py_BuildValue("(iiis(ssi))", r.parent, r.first, r.end, r.name.c_str(),
+                                 place.file.c_str(), place.function.c_str(), place.line));
+  }
+
   PyObject* node(const TraceNode& n) const {
     const auto& schema = n.op->schema().arguments;
     Owned args(checked(PyList_New(0))), kwargs(checked(PyDict_New()));
@@ -120,7 +131,7 @@ class Description {
 
   const Trace& trace_;
   std::vector<std::string> names_, number_names_;
-  Owned inputs_, nodes_, outputs_;
+  Owned inputs_, nodes_, outputs_, bodies_;
 };
 
 class PythonRunner final : public Runner {

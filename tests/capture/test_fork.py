@@ -1,5 +1,6 @@
 """Forks inside compiled functions: their bodies are regions of the graph, and calls are replayed as plans."""
 
+import pickle
 import threading
 import time
 
@@ -7,6 +8,7 @@ import prong as torch
 import prong.futures
 import prong.jit  # loaded when first used, which a recording does not follow
 import pytest
+from prong import fx
 
 X = torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 
@@ -436,3 +438,80 @@ def test_what_stands_before_a_fork_is_done_before_the_task_writes():
     compiled, _ = counted(f)
     for _ in range(6):
         assert same(compiled(X.clone()), (X, X * 0 - 4, X * 0 - 3))
+
+
+def graph_of(f, *args):
+    modules = []
+
+    def keep(module, example_inputs):
+        modules.append(module)
+        return module
+
+    compiled = torch.compile(f, backend=keep)
+    for _ in range(3):
+        assert same(compiled(*args), f(*args))
+    assert len(modules) == 1 and compiled._counters()["plans"] == 1
+    return modules[0]
+
+
+def test_graphs_show_bodies_and_can_be_put_in_one_line(tmp_path):
+    def outer(x):
+        inner = torch.jit.fork(work, x)
+        y = torch.relu(x)
+        return inner.wait() + y
+
+    def f(x):
+        first = torch.jit.fork(outer, x * 2)
+        second = torch.jit.fork(lambda: torch.sigmoid(x) - 1)
+        y = x * 3
+        return first.wait() * y, second.wait()
+
+    module = graph_of(f, X)
+    kinds = [getattr(n.target, "__name__", "") for n in module.graph.nodes]
+    assert (kinds.count("fork"), kinds.count("wait")) == (2, 2)
+    for line in (
+        "    def outer_body(mul_1):",
+        "        def work_body(mul_1):",
+        "        work_task = prong.jit.fork(work_body, mul_1)",
+        "    outer_task = prong.jit.fork(outer_body, mul_1)",
+        "    lambda_task = prong.jit.fork(lambda_body, arg_1)",
+    ):
+        assert line in module.code.splitlines()
+    module.graph.lint()
+    flat = module.without_forks()
+    assert "fork" not in flat.code
+    values = module(X)
+    for other in (flat, pickle.loads(pickle.dumps(module)), fx.Interpreter(module).run):
+        assert same(list(other(X)), list(values))
+    module.save(tmp_path / "graph.pt")
+    assert fx.GraphModule.load(tmp_path / "graph.pt").code == flat.code
+
+
+def test_graphs_that_write_keep_the_order_of_the_program():
+    def f(x):
+        out = torch.zeros(2, 3)
+
+        def fill(i):
+            out[i] = x[i] * 2
+
+        tasks = [torch.jit.fork(fill, i) for i in range(2)]
+        for task in tasks:
+            task.wait()
+        return out + 1
+
+    module = graph_of(f, X)
+    assert "fork" not in module.code
+
+
+@pytest.mark.parametrize("backend", ["eager", "interpreter", "llvm"])
+def test_back_ends_and_the_checking_mode(backend):
+    def f(x, w):
+        tasks = [torch.jit.fork(work, x @ w + i, 3) for i in range(4)]
+        return [task.wait() for task in reversed(tasks)]
+
+    x, w = torch.randn(40, 50), torch.randn(50, 60)
+    for options in ({}, {"mode": "check"}):
+        compiled = torch.compile(f, backend=backend, **options)
+        for _ in range(3):
+            assert same(compiled(x, w), f(x, w))
+        assert compiled._counters()["plans"] == 1

@@ -28,6 +28,7 @@ def test_the_programs_run(tmp_path):
         "    mul_1 = sin_1 * 2",
         "    return (mul_1,)",
         "",
+        "branch_task = prong.jit.fork(branch_body, arg_1, arg_2)",
         "True",
     ]
 

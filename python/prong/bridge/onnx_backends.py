@@ -18,7 +18,7 @@ class OnnxRuntime:
         packages.require(self.name, "ONNX Runtime", onnx="onnx", onnxruntime="onnxruntime")
 
     def __call__(self, module, example_inputs):
-        model = ModelWriter(module, example_inputs).write()
+        model = ModelWriter(module.without_forks(), example_inputs).write()
         runtime, numpy = packages.load("onnxruntime"), packages.load("numpy")
         options = runtime.SessionOptions()
         options.log_severity_level = 3  # errors; it warns of constants that it folded away
@@ -44,7 +44,7 @@ class Tvm:
         packages.require(self.name, "Apache TVM", onnx="onnx", tvm="apache-tvm")
 
     def __call__(self, module, example_inputs):
-        model = ModelWriter(module, example_inputs).write()
+        model = ModelWriter(module.without_forks(), example_inputs).write()
         numpy = packages.load("numpy")
         compiled = {}
 

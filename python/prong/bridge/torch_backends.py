@@ -25,7 +25,7 @@ class Inductor:
 
     def __call__(self, module, example_inputs, **settings):
         torch = packages.load("torch")
-        graph = pytorch.to_torch_module(module)
+        graph = pytorch.to_torch_module(module.without_forks())
         return _across(torch.compile(graph, backend="inductor", **settings))
 
 
@@ -39,7 +39,7 @@ class TorchScript:
 
     def __call__(self, module, example_inputs):
         torch = packages.load("torch")
-        graph = pytorch.to_torch_module(module)
+        graph = pytorch.to_torch_module(module.without_forks())
         if all(hasattr(e, "dtype") for e in example_inputs):
             # The graph is straight-line code with constants in it, so a trace of it is all of it.
             examples = tuple(pytorch.to_torch(e.clone()) for e in example_inputs)

@@ -1,10 +1,11 @@
 """Graphs as Python source. Called by GraphModule.recompile and Graph.python_code."""
 
+import builtins
 import importlib
 import operator
 
 from prong import _core
-from prong.fx.graph import Node
+from prong.fx.graph import Body, Node
 from prong.fx.operations import SYMBOLS, _Op, function_named
 
 _LARGEST = 2**63 - 1  # "to the end", of a slice
@@ -14,10 +15,15 @@ _NAMESPACES = ("nn.functional", "special", "linalg", "fft")
 def write_code(graph, self_name="self"):
     """(source of `def forward(self, ...)`, the globals that it needs)."""
     writer = _Writer()
-    names = [node.name for node in graph.nodes if node.op == "placeholder"]
-    lines = [writer.line(node) for node in graph.nodes if node.op != "placeholder"]
-    body = "\n".join(f"    {line}" for line in lines) or "    pass"
-    return f"def forward({', '.join([self_name, *names])}):\n{body}\n", writer.globals
+    return "\n".join(writer.function_lines(graph, "forward", [self_name])) + "\n", writer.globals
+
+
+def run_body(body, args):
+    """What the body of a fork gives, for who runs a graph node by node."""
+    writer = _Writer()
+    code = "\n".join(writer.function_lines(body.graph, body.__name__, []))
+    exec(builtins.compile(code, "<graph>", "exec"), writer.globals)
+    return writer.globals[body.__name__](*args)
 
 
 class _Writer:
@@ -25,9 +31,23 @@ class _Writer:
         prong = importlib.import_module("prong")
         self.globals = {"prong": prong, "inf": float("inf"), "nan": float("nan")}
 
+    def function_lines(self, graph, name, parameters):
+        names = [node.name for node in graph.nodes if node.op == "placeholder"]
+        lines = [f"def {name}({', '.join([*parameters, *names])}):"]
+        for node in graph.nodes:
+            if node.op != "placeholder":
+                for argument in node.args:
+                    if isinstance(argument, Body):
+                        inner = self.function_lines(argument.graph, argument.__name__, [])
+                        lines += [f"    {line}" for line in inner]
+                lines.append(f"    {self.line(node)}")
+        return lines if len(lines) > 1 else [*lines, "    pass"]
+
     def value(self, v):
         if isinstance(v, Node):
             return v.name
+        if isinstance(v, Body):
+            return v.__name__
         if type(v) is tuple:
             return f"({', '.join(map(self.value, v))}{',' if len(v) == 1 else ''})"
         if type(v) is list:
@@ -97,6 +117,8 @@ class _Writer:
             )
         name = getattr(target, "__name__", "")
         prong = self.globals["prong"]
+        if name in ("fork", "wait") and getattr(prong.jit, name) is target:
+            return f"prong.jit.{name}"
         if name and prong.__dict__.get(name) is target:
             return f"prong.{name}"
         for place in _NAMESPACES:

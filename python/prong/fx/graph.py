@@ -1,5 +1,6 @@
 """Node and Graph. Made by GraphModule.from_description; edited by back ends and people."""
 
+import importlib
 import operator
 from collections import namedtuple
 
@@ -119,8 +120,26 @@ def target_name(target):
         return f"operator.{target.__name__}"
     if isinstance(target, _Op):
         return repr(target)
+    if getattr(target, "__name__", "") in ("fork", "wait"):
+        return f"prong.jit.{target.__name__}"
     module = getattr(target, "__module__", "") or ""
     return f"{module}.{getattr(target, '__name__', repr(target))}"
+
+
+class Body:
+    """What a fork node calls: a graph of its own. Its code stands inside of that of the graph that forks it."""
+
+    def __init__(self, graph, name="body"):
+        self.graph, self.__name__ = graph, name
+
+    def __call__(self, *args):
+        return importlib.import_module("prong.fx.code").run_body(self, args)
+
+    def __reduce__(self):
+        return (Body, (self.graph, self.__name__))
+
+    def __repr__(self):
+        return self.__name__
 
 
 class Graph:
@@ -236,7 +255,7 @@ class Graph:
             (
                 node.name,
                 node.op,
-                _Function(node.target.__name__) if _is_op(node.target) else node.target,
+                _target_state(node.target),
                 map_nodes(node.args, _reference),
                 map_nodes(node.kwargs, _reference),
                 {k: v for k, v in node.meta.items() if k != "example_value"},
@@ -251,7 +270,7 @@ class Graph:
         for name, op, target, args, kwargs, meta in state["nodes"]:
             args, kwargs = (_resolve(value, made) for value in (args, kwargs))
             if isinstance(target, _Function):
-                target = function_named(target.name)
+                target = _fork() if target.name == "jit.fork" else function_named(target.name)
             made[name] = Node(self, name, op, target, args, kwargs)
             made[name].meta.update(meta)
             self._nodes.append(made[name])
@@ -268,6 +287,16 @@ _Function = namedtuple("_Function", "name")  # the function of an op, by the op'
 
 def _is_op(target):
     return callable(target) and function_named(getattr(target, "__name__", "")) is target
+
+
+def _fork():
+    return importlib.import_module("prong.jit").fork
+
+
+def _target_state(target):
+    if callable(target) and target is _fork():
+        return _Function("jit.fork")
+    return _Function(target.__name__) if _is_op(target) else target
 
 
 def _reference(node):

@@ -6,6 +6,7 @@ import operator
 from prong import nn
 from prong.fx import files
 from prong.fx.code import write_code
+from prong.fx.forks import Recorded, Values, without_forks
 from prong.fx.graph import Graph, map_nodes
 from prong.fx.operations import target_of
 
@@ -29,14 +30,14 @@ class GraphModule(nn.Module):
     @classmethod
     def from_description(cls, description, example_inputs=()):
         """From what the recorder tells (bindings/capture_graph.h)."""
-        inputs, nodes, outputs = description
-        graph, values = Graph(), {}
+        inputs, nodes, outputs, bodies = description
+        graph = Graph()
+        values = Values(graph)
         for i, name in enumerate(inputs):
             values[name] = graph.placeholder(name)
             if i < len(example_inputs):
                 _describe_example(values[name], example_inputs[i])
-        for node in nodes:
-            _add_node(graph, values, node)
+        Recorded(nodes, bodies, outputs, _add_node).add(graph, values)
         graph.output(tuple(values[name] for name in outputs))
         return cls({}, graph)
 
@@ -78,9 +79,15 @@ class GraphModule(nn.Module):
             value = getattr(value, part)
         return value
 
+    def without_forks(self):
+        """The module with forked bodies where they are forked: the same values, one after the other."""
+        return GraphModule(self, without_forks(self.graph), self._class_name)
+
     def save(self, path):
-        """Writes the graph and the tensors that it reads; load() makes it again, and runs no code of the file."""
-        files.save(self, path)
+        """Writes the graph and the tensors that it reads; load() makes it again, and runs no code of the file. Forked
+        bodies are written where they stand.
+        """
+        files.save(self.without_forks(), path)
 
     @classmethod
     def load(cls, path):

@@ -1,6 +1,7 @@
 // `with`, and how exceptions are raised and handled inside a frame. See evaluator.h.
 #include <opcode.h>
 
+#include "capture/error_aside.h"
 #include "capture/evaluator.h"
 #include "capture/session.h"
 
@@ -212,8 +213,10 @@ bool Evaluator::is_error_followed(const Instruction& i) {
 bool Evaluator::is_lookup_followed() {
   Tracker* t = tracker();
   if (!t || term(2).is_tensor() || term(1).is_tensor()) return false;
-  return (PyErr_ExceptionMatches(PyExc_LookupError) || PyErr_ExceptionMatches(PyExc_TypeError)) &&
-         t->vouch(term(2), top(2), false) && t->vouch(term(1), top(1), true);
+  if (!PyErr_ExceptionMatches(PyExc_LookupError) && !PyErr_ExceptionMatches(PyExc_TypeError))
+    return false;
+  const ErrorAside aside;
+  return t->vouch(term(2), top(2), false) && t->vouch(term(1), top(1), true);
 }
 
 void Evaluator::add_to_traceback(int32_t unit) {

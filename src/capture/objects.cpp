@@ -355,7 +355,9 @@ bool Tracker::vouch_items(PyObject* o, bool is_deep, int depth) {
 bool Tracker::vouch(Term t, PyObject* o, bool is_deep, int depth) {
   if (!is_on() || depth > 8 || !t.is_known()) return false;
   if (t.is_number()) pin(t);
-  if (t.is_number() || t.is_tensor() || is_plain_value(o)) return true;
+  if (t.is_number() || t.is_tensor()) return true;
+  if (!o && !t.is_made()) return false;  // a pair of a dict's items, say, that nobody made yet
+  if (o && is_plain_value(o)) return true;
   if (t.is_made()) {
     const Made& m = made(t);
     if (m.kind == Made::Kind::kException) return !is_deep;

@@ -415,8 +415,9 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   }
   if (!term.is_made()) return false;
   const Made& m = made(term);
-  if (m.has_names || (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList &&
-                      m.kind != Made::Kind::kDict && m.kind != Made::Kind::kFuture))
+  if (m.has_names || m.type.get() ||  // of a class of its own
+      (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict &&
+       m.kind != Made::Kind::kFuture))
     return false;
   if (std::find(described_.begin(), described_.end(), term.index) != described_.end())
     return false;  // one object in two places

@@ -2,8 +2,10 @@
 // sorted, itertools and the like. They run as they are; Python functions that they call are
 // evaluated, and what they give is known by its address. See evaluator.h.
 #include <cstring>
+#include <optional>
 #include <string_view>
 
+#include "capture/error_aside.h"
 #include "capture/evaluator.h"
 #include "capture/session.h"
 
@@ -19,6 +21,11 @@ bool is_in(std::string_view word, Names names) {
   for (const std::string_view n : names)
     if (n == word) return true;
   return false;
+}
+
+bool is_in_place(std::string_view name) {  // of operator's functions
+  return is_in(name, {"iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod", "imul",
+                      "ior", "ipow", "irshift", "isub", "itruediv", "ixor"});
 }
 
 Look look_of_builtin(std::string_view name) {
@@ -37,7 +44,10 @@ Look look_of_module_function(std::string_view module, std::string_view name) {
   if (module == "builtins") return look_of_builtin(name);
   if (module == "math" || module == "cmath") return Look::kPlain;
   if (module == "_functools") return name == "reduce" ? Look::kShallow : Look::kNever;
-  if (module == "_operator") return Look::kDeep;
+  // What it changes is not followed, and what call() calls is anything.
+  if (module == "_operator")
+    return is_in(name, {"setitem", "delitem", "call"}) || is_in_place(name) ? Look::kNever
+                                                                         : Look::kDeep;
   if (module == "itertools") return Look::kShallow;
   if (module == "_heapq" || module == "_bisect") return Look::kNever;
   return Look::kNever;
@@ -48,9 +58,7 @@ Look look_of_type(PyTypeObject* type) {
   if (name.substr(0, 10) == "itertools.")
     return name == "itertools.accumulate" || name == "itertools.groupby" ? Look::kDeep
                                                                          : Look::kShallow;
-  if (is_in(name, {"functools.partial", "operator.itemgetter", "operator.attrgetter",
-                   "operator.methodcaller"}))
-    return Look::kShallow;
+  if (is_in(name, {"functools.partial", "operator.itemgetter"})) return Look::kShallow;
   if (PyType_HasFeature(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) &&
       !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
     return Look::kShallow;
@@ -139,14 +147,57 @@ Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t c
       c.look = look_of_method(Py_TYPE(args[0]), c.name, t.find(args[0]).is_made());
     return c;
   }
+  // Not attrgetter and methodcaller: what they read of an object, nobody sees.
   const std::string_view type = Py_TYPE(function)->tp_name;
-  if (is_in(type, {"functools.partial", "operator.itemgetter", "operator.attrgetter",
-                   "operator.methodcaller"}) &&
-      self_term.is_known()) {
+  if (is_in(type, {"functools.partial", "operator.itemgetter"}) && self_term.is_known()) {
     c.name = type;
     c.look = type == "operator.itemgetter" ? Look::kDeep : Look::kShallow;
   }
   return c;
+}
+
+// Builtin code that calls what it is given, or looks into what its arguments hold.
+bool takes_callables(std::string_view name) {
+  return is_in(name, {"map", "filter", "reduce", "iter", "sorted", "min", "max", "sort",
+                      "functools.partial", "itertools.starmap", "itertools.accumulate",
+                      "itertools.groupby", "itertools.takewhile", "itertools.dropwhile",
+                      "itertools.filterfalse"});
+}
+bool looks_into_items(std::string_view name) {
+  return is_in(name, {"dict", "update", "from_iterable", "itertools.starmap", "itertools.compress"});
+}
+
+enum class Called : uint8_t {
+  kNever,      // it may read or change what nobody sees
+  kEvaluated,  // its frames are evaluated, and see to themselves
+  kBuiltin     // looks at what it is given, and at all that that holds
+};
+
+Called called_by_builtin(Tracker& t, PyObject* f, int depth = 0) {
+  if (PyFunction_Check(f)) return Called::kEvaluated;
+  if (PyMethod_Check(f))
+    return PyFunction_Check(PyMethod_GET_FUNCTION(f)) ? Called::kEvaluated : Called::kNever;
+  if (door().is_op(f) || f == Py_None) return Called::kBuiltin;
+  if (std::strcmp(Py_TYPE(f)->tp_name, "functools.partial") == 0 && depth < 4) {
+    PyObject* inner = PyObject_GetAttrString(f, "func");
+    const Called c = inner ? called_by_builtin(t, inner, depth + 1) : Called::kNever;
+    Py_XDECREF(inner);
+    return c == Called::kEvaluated ? c : Called::kNever;
+  }
+  if (PyType_Check(f) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(f), Py_TPFLAGS_HEAPTYPE))
+    return Called::kEvaluated;
+  if (is_instance_class(Py_TYPE(f))) return Called::kEvaluated;
+  if (std::strcmp(Py_TYPE(f)->tp_name, "operator.itemgetter") == 0) return Called::kBuiltin;
+  if (Py_IS_TYPE(f, &PyMethodDescr_Type)) {
+    auto* d = reinterpret_cast<PyMethodDescrObject*>(f);
+    return look_of_method(d->d_common.d_type, d->d_method->ml_name, false) == Look::kNever
+               ? Called::kNever
+               : Called::kBuiltin;
+  }
+  const Callee c = callee_of(t, f, nullptr, 0, {});
+  if (c.look == Look::kNever || takes_callables(c.name)) return Called::kNever;
+  if (c.self && !t.vouch(t.find(c.self), c.self, true)) return Called::kNever;
+  return Called::kBuiltin;
 }
 
 }  // namespace
@@ -157,24 +208,35 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
                                    const std::vector<Term>& terms, PyObject* kwnames,
                                    PyObject* result, Term* out) {
   (void)kwnames;
+  const bool is_miss = !result && (PyErr_ExceptionMatches(PyExc_StopIteration) ||
+                                   PyErr_ExceptionMatches(PyExc_KeyError));
+  std::optional<ErrorAside> aside;
+  if (!result) aside.emplace();
   Tracker* t = tracker();
   const Callee c = callee_of(*t, function, args, terms.size(), self);
   if (c.look == Look::kNever) return false;
+  bool is_deep = c.look == Look::kDeep || looks_into_items(c.name);
+  if (takes_callables(c.name))
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (!PyCallable_Check(args[i]) && args[i] != Py_None) continue;
+      const Called by = called_by_builtin(*t, args[i]);
+      if (by == Called::kNever || (by == Called::kBuiltin && c.name == "functools.partial"))
+        return false;
+      is_deep |= by == Called::kBuiltin;
+    }
   bool has_tensor = false;
   const auto fits = [&](Term term, PyObject* o) {
     if (!term.is_known()) return false;
     if (term.is_tensor()) t->looked_at_sizes();
     has_tensor |= t->holds_tensor(term, o);
     return c.look == Look::kPlain ? is_plain_inside(*t, term, o)
-                                  : t->vouch(term, o, c.look == Look::kDeep);
+                                  : t->vouch(term, o, is_deep);
   };
   if (c.self && !fits(self.is_known() ? self : t->find(c.self), c.self)) return false;
   for (size_t i = 0; i < terms.size(); ++i)
     if (!fits(terms[i], args[i])) return false;
   if (!t->is_on()) return false;
-  if (!result)
-    return !has_tensor || PyErr_ExceptionMatches(PyExc_StopIteration) ||
-           PyErr_ExceptionMatches(PyExc_KeyError);
+  if (!result) return !has_tensor || is_miss;
   *out = t->adopt(result);
   return out->is_known();
 }

@@ -12,6 +12,7 @@
 #include "ops/blas/tap_kernels.h"
 #include "ops/kernels/convolution_planes.h"
 #include "ops/kernels/convolution_taps.h"
+#include "ops/kernels/simd.h"
 #include "runtime/parallel.h"
 
 namespace prong {
@@ -246,9 +247,9 @@ class WeightSum {
     for (int64_t run = 0; run < runs(region); ++run)
       for (int64_t s = 0; s < steps(region); ++s)
         offsets_.push_back((run * slice_positions(region) + s * kTapDepth) * 2);
+    x.init_stride = kColumns;
     x.offsets = offsets_.data();
     x.steps = static_cast<int64_t>(offsets_.size());
-    x.init_stride = kColumns;
     kernels.begin();
     for (int64_t column = 0; column < p_.column_blocks(); ++column)
       for (int64_t row = share.first_row_block; row < share.last_row_block; ++row)
@@ -282,6 +283,17 @@ class WeightSum {
   std::vector<int64_t> offsets_;
 };
 
+// A row of each partial sum, added up in order.
+struct AddRows {
+  static PRONG_INLINE void run(const float* from, int64_t sums, int64_t stride, float* to) {
+    float total[kColumns];
+    for (int64_t j = 0; j < kColumns; ++j) total[j] = from[j];
+    for (int64_t s = 1; s < sums; ++s)
+      for (int64_t j = 0; j < kColumns; ++j) total[j] += from[s * stride + j];
+    for (int64_t j = 0; j < kColumns; ++j) to[j] = total[j];
+  }
+};
+
 // Adds the partial sums in order and lays them out as the weight: [O, C, kernel].
 void write_weight(const Plan& p, int64_t group, int64_t column_block, int64_t sums,
                   const float* partial, int64_t sum_floats, float* out) {
@@ -295,9 +307,7 @@ void write_weight(const Plan& p, int64_t group, int64_t column_block, int64_t su
                           row % kRows * kColumns;
       float* to =
           turned.floats() + (row / p.inner() * volume + t * p.inner() + row % p.inner()) * kColumns;
-      std::copy_n(from, columns, to);
-      for (int64_t s = 1; s < sums; ++s)
-        for (int64_t j = 0; j < columns; ++j) to[j] += from[s * sum_floats + j];
+      run_simd<AddRows>(from, sums, sum_floats, to);
     }
   blas::tap_kernels()->turn(length, columns, turned.floats(), kColumns,
                             out + (group * p.g.group_out() + column_block * kColumns) * length,
@@ -311,7 +321,7 @@ bool taps_to_weight(const ConvGeometry& g, const float* grad, const float* input
   const ConvRegions regions = p.regions();
   const int64_t sum_floats = p.column_blocks() * p.row_blocks() * p.outer() * kSums;
   // Regions are dealt out to a few sums by sizes alone; rows are cut further as threads need work.
-  const int64_t sums = std::clamp<int64_t>((int64_t{1} << 22) / sum_floats / g.groups, 1,
+  const int64_t sums = std::clamp<int64_t>((int64_t{1} << 21) / sum_floats / g.groups, 1,
                                            std::clamp<int64_t>(regions.count(), 1, 8));
   const int64_t cuts =
       std::clamp<int64_t>(parts(2 * num_threads(), sums * g.groups), 1, p.row_blocks());

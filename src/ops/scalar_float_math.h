@@ -85,6 +85,17 @@ PRONG_INLINE T exp_f32(const T& x) {
   return p * from_bits((half + 127) << 23) * last;
 }
 
+// The same bits for x in [-87, 88]; anything for other numbers.
+template <class T>
+PRONG_INLINE T exp_between_f32(const T& x) {
+  const ExpParts<T> e = split_exp(x);
+  const T& r = e.r;
+  const T q = horner(r, 0.4999999815495543, 0.16666543661362757, 0.04166719968107265,
+                     0.008366515148936982, 0.0013882522891065347);
+  const T p = fma(r * r, q, r) + 1;
+  return p * from_bits((to_bits(e.shifted) + 127) << 23);
+}
+
 // x = n + r with |r| <= 1/2.
 template <class T>
 PRONG_INLINE T exp2_f32(const T& x) {
@@ -230,7 +241,7 @@ template <class T>
 PRONG_INLINE T erf_f32(const T& x) {
   const T a = abs(x);
   const T q = erfc_exponent(select(a > 4, lit(x, 4.0), a));
-  const T large = with_sign(1 - exp_f32(-q), x);
+  const T large = with_sign(1 - exp_between_f32(-q), x);
   return select(a < 1, erf_core(x), select(x == x, large, x));
 }
 
@@ -238,7 +249,7 @@ PRONG_INLINE T erf_f32(const T& x) {
 template <class T>
 PRONG_INLINE T one_plus_erf_f32(const T& x) {
   const T a = abs(x);
-  const T tail = exp_f32(-erfc_exponent(select(a > 4, lit(x, 4.0), a)));
+  const T tail = exp_between_f32(-erfc_exponent(select(a > 4, lit(x, 4.0), a)));
   const T below = select(x < -4, lit(x, 0.0), tail);
   const T outside = select(x < 0, below, 2 - tail);
   return select(a < 1, 1 + erf_core(x), select(x == x, outside, x));

@@ -5,6 +5,7 @@
 #include <structmember.h>
 
 #include <ctime>
+#include <unordered_map>
 
 #include "base/flags.h"
 #include "base/log.h"
@@ -56,6 +57,28 @@ struct CompiledFunction {
 };
 
 CompiledFunction* as_compiled(PyObject* o) { return reinterpret_cast<CompiledFunction*>(o); }
+
+CoreFunction core_function(PyObject* callable) {
+  static const std::unordered_map<PyObject*, CoreFunction> functions = [] {
+    std::unordered_map<PyObject*, CoreFunction> found;
+    const nb::object core = nb::steal(checked(PyImport_ImportModule("prong._core")));
+    for (const auto& [name, function] :
+         {std::pair("_run_backward", CoreFunction::kRunBackward),
+          std::pair("_clear_gradients", CoreFunction::kClearGradients),
+          std::pair("_gradients_of", CoreFunction::kGradientsOf),
+          std::pair("_gather_state", CoreFunction::kGatherState),
+          std::pair("_set_grad_enabled", CoreFunction::kSetMode),
+          std::pair("_set_modes", CoreFunction::kSetMode),
+          std::pair("_get_modes", CoreFunction::kGetMode),
+          std::pair("_profile_is_on", CoreFunction::kProfileIsOn),
+          std::pair("is_grad_enabled", CoreFunction::kGetMode),
+          std::pair("is_inference_mode_enabled", CoreFunction::kGetMode)})
+      found.emplace(checked(PyObject_GetAttrString(core.ptr(), name)), function);
+    return found;
+  }();
+  const auto it = functions.find(callable);
+  return it == functions.end() ? CoreFunction::kOther : it->second;
+}
 
 Place user_place() {
   Place p;
@@ -288,6 +311,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   struct TrackerScope {
     ~TrackerScope() {
       set_current_tracker(nullptr);
+      thread_recorder().set_tracker(nullptr);
       set_pending_call({});
     }
   };
@@ -296,18 +320,19 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
     tracker.emplace(count, kwnames, is_asked, &target->numbers);
     tracker_scope.emplace();
     set_current_tracker(&*tracker);
+    thread_recorder().set_tracker(&*tracker);
     set_root_call(*tracker, function.get(), args, count, kwnames, terms);
   } else if (scope.is_outermost()) {
     set_pending_call({});
   }
   Owned result(PyObject_Vectorcall(function.get(), args, count, kwnames));
   if (!result) throw PythonError();  // told to the caller, whatever the rest of the work says
-  if (tracker && tracker->is_on()) tracker->finish(result.get(), returned_term);
+  if (tracker && tracker->is_on()) tracker->finish(result.get(), returned_term, context_before);
   scope.finish();
   if (tracker) {
     std::unique_ptr<Plan> plan = tracker->take_plan(context_before);
     if (plan && proven) {
-      proven->accept(std::move(new_sizes));
+      proven->accept_as(*plan, std::move(new_sizes));
     } else if (plan) {
       plan->number = ++target->plans;
       f->plans->insert(f->plans->begin(), std::move(plan));
@@ -511,6 +536,7 @@ void bind_capture(nb::module_& m) {
   d.is_exact_tensor = [](PyObject* o) { return Py_TYPE(o) == tensor_type; };
   d.impl_of = [](PyObject* o) { return impl_of(o); };
   d.wrap = [](Tensor t) { return wrap(std::move(t)); };
+  d.core_function = &core_function;
   d.is_op = [](PyObject* o) { return group_of(o) != nullptr; };
   d.fork = checked(PyObject_GetAttrString(m.ptr(), "fork"));
   d.make_future = &future_of_object;

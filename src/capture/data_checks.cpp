@@ -26,9 +26,22 @@ std::optional<IntRange> range_of_memory(const Tensor& t, std::optional<int64_t> 
   return r;  // low > high: there are none
 }
 
+// `proof` learns what was looked at.
 class Ranges {
  public:
-  explicit Ranges(const Segment& segment) : segment_(segment), trace_(segment.trace()) {}
+  Ranges(const Segment& segment, Proof& proof)
+      : segment_(segment), trace_(segment.trace()), proof_(proof) {}
+
+  // Do all elements lie in [low, high]?
+  bool lie_in(const IValue& tensor, int64_t low, int64_t high,
+              std::optional<int64_t> ignored = {}) const {
+    const TensorImpl& i = *tensor.tensor_impl();
+    const std::optional<IntRange> r = of(tensor, ignored);
+    if (!r || !(r->low > r->high || (r->low >= low && r->high <= high))) return false;
+    if (i.numel > 0 && !i.storage->deferred())
+      proof_.checks.push_back({Ref<TensorImpl>(tensor.tensor_impl()), low, high, ignored});
+    return true;
+  }
 
   std::optional<IntRange> of(const IValue& tensor, std::optional<int64_t> ignored = {}) const {
     const TensorImpl& i = *tensor.tensor_impl();
@@ -64,6 +77,7 @@ class Ranges {
     if (value.producer < 0) {
       const Tensor t = segment_.tensor(v);
       if (t.storage()->deferred()) return std::nullopt;
+      proof_.is_for_all = false;  // what follows from it is not worked out for other numbers
       return range_of_memory(t, {});
     }
     const TraceNode& n = trace_.nodes[static_cast<size_t>(value.producer)];
@@ -126,6 +140,7 @@ class Ranges {
 
   const Segment& segment_;
   const Trace& trace_;
+  Proof& proof_;
 };
 
 const IValue* argument(const OpDef& op, std::span<const IValue> args, std::string_view name) {
@@ -139,10 +154,6 @@ bool is_index(const IValue& v) {
          !v.tensor_impl()->is_wrapped_number;
 }
 
-bool lies_in(const std::optional<IntRange>& r, int64_t low, int64_t high) {
-  return r && (r->low > r->high || (r->low >= low && r->high <= high));
-}
-
 // x[i, j, ...]: places from the end are counted below zero; masks are not looked at.
 bool list_fits(const Ranges& ranges, const IValue& x, const IValue& indices) {
   const DimsView sizes = x.tensor_impl()->sizes;
@@ -152,7 +163,7 @@ bool list_fits(const Ranges& ranges, const IValue& x, const IValue& indices) {
     if (!index.is_tensor()) continue;
     const DType dtype = index.tensor_impl()->dtype;
     if (dtype == DType::kBool || dtype == DType::kUInt8) return false;
-    if (!lies_in(ranges.of(index), -sizes[d], sizes[d] - 1)) return false;
+    if (!ranges.lie_in(index, -sizes[d], sizes[d] - 1)) return false;
   }
   return true;
 }
@@ -203,7 +214,7 @@ bool indices_fit(const Ranges& ranges, const OpDef& op, std::span<const IValue> 
       if (const IValue* skip = argument(op, args, "ignore_index"); is_class && skip)
         ignored = skip->to_int();
       const auto bound = bound_of(op, args, name);
-      if (!bound || !lies_in(ranges.of(args[i], ignored), 0, *bound - 1)) return false;
+      if (!bound || !ranges.lie_in(args[i], 0, *bound - 1, ignored)) return false;
     }
   }
   return true;
@@ -240,16 +251,35 @@ bool draws_safely(const OpDef& op, std::span<const IValue> args) {
 
 }  // namespace
 
-bool is_proved_safe(const Segment& segment, const OpDef& op, std::span<const IValue> args) {
-  if (op.is_random()) return draws_safely(op, args);
-  const Ranges ranges(segment);
-  if (!op.pointwise()) return indices_fit(ranges, op, args);
+Proof prove_safe(const Segment& segment, const OpDef& op, std::span<const IValue> args) {
+  Proof proof;
+  if (op.is_random()) {
+    proof.holds = draws_safely(op, args);
+    return proof;
+  }
+  const Ranges ranges(segment, proof);
+  if (!op.pointwise()) {
+    proof.holds = indices_fit(ranges, op, args);
+    return proof;
+  }
   const int divisor = op.pointwise()->options.divisor;
-  if (divisor < 0) return false;
+  if (divisor < 0) return proof;
   const IValue& by = args[static_cast<size_t>(divisor)];
-  if (by.is_int()) return by.to_int() != 0;
+  if (by.is_int()) {
+    proof.holds = by.to_int() != 0;
+    return proof;
+  }
+  proof.is_for_all = false;
   const auto r = by.is_tensor() ? ranges.of(by) : std::nullopt;
-  return r && (r->low > r->high || r->low > 0 || r->high < 0);
+  proof.holds = r && (r->low > r->high || r->low > 0 || r->high < 0);
+  return proof;
+}
+
+bool lies_between(const Tensor& indices, int64_t low, int64_t high,
+                  std::optional<int64_t> ignored) {
+  if (indices.numel() == 0) return true;
+  const IntRange r = *range_of_memory(indices, ignored);
+  return r.low > r.high || (r.low >= low && r.high <= high);
 }
 
 }  // namespace prong::capture

@@ -13,7 +13,15 @@ struct IntRange {
   int64_t low, high;
 };
 
-// Can this call not raise because of the data it reads? False where that isn't known.
-bool is_proved_safe(const Segment& segment, const OpDef& op, std::span<const IValue> args);
+// Why a call cannot raise because of the data that it reads.
+struct Proof {
+  bool holds = false;      // false where that isn't known
+  bool is_for_all = true;  // with any data that passes `checks`; otherwise with this data alone
+  std::vector<IndexCheck> checks;
+};
+Proof prove_safe(const Segment& segment, const OpDef& op, std::span<const IValue> args);
+
+// Do the numbers of the tensor, without the ignored one, lie between the bounds?
+bool lies_between(const Tensor& indices, int64_t low, int64_t high, std::optional<int64_t> ignored);
 
 }  // namespace prong::capture

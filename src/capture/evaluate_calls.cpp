@@ -203,6 +203,8 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
                          "is_xpu", "is_mkldnn"}))
       return Term::same();
     if (is_one_of(word, {"T", "mT", "H", "mH"})) return t->tensor_result(value);
+    if (std::strcmp(word, "grad_fn") == 0) return t->read_history(object, value);
+    if (std::strcmp(word, "grad") == 0) return t->read_gradient(object, value);
     t->give_up(std::string("attribute ") + word + " of a tensor");
     return {};
   }
@@ -241,7 +243,10 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
   }
   if (PyType_Check(object)) {
     auto* type = reinterpret_cast<PyTypeObject*>(object);
-    if (_PyType_Lookup(Py_TYPE(object), name) == nullptr && _PyType_Lookup(type, name)) {
+    PyObject* of_class = _PyType_Lookup(Py_TYPE(object), name);  // goes first only if it is data
+    const bool is_usual = !of_class || (Py_TYPE(object) == &PyType_Type &&
+                                        !Py_TYPE(of_class)->tp_descr_set);
+    if (is_usual && _PyType_Lookup(type, name)) {
       t->read_type(type);
       return t->same(value);
     }
@@ -369,7 +374,13 @@ Evaluator::Next Evaluator::store_attribute(const Instruction& i) {
   Tracker* const t = tracker();
   if (t && term(1).is_made() && t->made(term(1)).kind == Made::Kind::kInstance)
     return store_made_attribute(name);
-  if (t && !follow_store(owner, term(1), name, value, term(2)))
+  const bool is_gradient = t && term(1).is_tensor() && std::strcmp(text_of(name), "grad") == 0;
+  if (is_gradient) {
+    if (term(2).is_tensor() || (term(2).is_same() && value == Py_None))
+      t->write_gradient(owner);
+    else
+      t->give_up("a gradient is assigned");
+  } else if (t && !follow_store(owner, term(1), name, value, term(2)))
     t->give_up("an attribute is assigned");
   Tracker* const outer = current_tracker();
   if (outer) set_current_tracker(nullptr);  // what a module's __setattr__ does is known
@@ -530,6 +541,25 @@ bool is_op_argument(Tracker& t, Term term, PyObject* value) {
 
 }  // namespace
 
+namespace {
+bool is_id(PyObject* callable) {
+  static PyObject* const id = PyDict_GetItemString(PyEval_GetBuiltins(), "id");
+  return callable == id;
+}
+bool is_object_new(PyObject* callable) {
+  return PyCFunction_Check(callable) &&
+         PyCFunction_GET_SELF(callable) == reinterpret_cast<PyObject*>(&PyBaseObject_Type) &&
+         std::strcmp(reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name, "__new__") == 0;
+}
+}  // namespace
+
+// The op that was called gives nothing, and was recorded.
+bool Evaluator::has_recorded_step() const {
+  Recorder& r = thread_recorder();
+  const Trace* trace = r.num_recorded() == nodes_before_call_ + 1 ? r.open_trace() : nullptr;
+  return trace && trace->nodes.back().op->schema().results[0]->is(TypeKind::kNone);
+}
+
 // After a call of an op: whose numbers are which of its node's.
 void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObject* const* args) {
   PyObject* name = PyObject_GetAttrString(op, "__name__");
@@ -539,10 +569,62 @@ void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObj
   Py_XDECREF(name);
 }
 
+// getattr(object, name, default) and hasattr(object, name); nothing: another function.
+std::optional<Term> Evaluator::asked_attribute(PyObject* callable, PyObject* const* args,
+                                               const std::vector<Term>& terms, PyObject* result) {
+  static PyObject* const builtins = PyEval_GetBuiltins();
+  static PyObject* const get = PyDict_GetItemString(builtins, "getattr");
+  static PyObject* const has = PyDict_GetItemString(builtins, "hasattr");
+  if (callable != get && callable != has) return std::nullopt;
+  Tracker* t = tracker();
+  PyObject* object = args[0];
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject* dict = instance_dict(object);
+  const bool is_default = callable == get && terms.size() == 3 && result == args[2];
+  const bool is_absent = callable == has ? result == Py_False : is_default;
+  if (!dict || !is_interned(args[1]) || !has_usual_access(type) ||
+      type_attribute(type, "__getattr__") || _PyType_Lookup(type, args[1]))
+    return std::nullopt;
+  PyObject* found = PyDict_GetItemWithError(dict, args[1]);
+  if ((found == nullptr) != is_absent) return std::nullopt;
+  t->read_type(type);
+  t->read_type_of(object);
+  const Term read = t->read_dict(dict, args[1], found, type);
+  if (callable == has) return Term::same();
+  return found ? read : terms[2];
+}
+
 Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
                           const std::vector<Term>& terms, PyObject* kwnames, PyObject* result) {
+  static PyObject* const is_instance = PyDict_GetItemString(PyEval_GetBuiltins(), "isinstance");
   Tracker* t = tracker();
   if (!t) return {};
+  if (term.is_same() && PyWeakref_CheckRef(callable) && terms.empty() && result != Py_None) {
+    t->keep_alive(result);  // so it stays this object
+    return t->same(result);
+  }
+  if (term.is_same() && callable == reinterpret_cast<PyObject*>(&PyType_Type) &&
+      terms.size() == 1 && terms[0].is_known()) {
+    if (terms[0].is_same() && !is_plain_value(args[0])) t->read_type_of(args[0]);
+    t->know(result);
+    return Term::same();
+  }
+  if (term.is_same() && terms.size() == 1 && is_id(callable) &&
+      (terms[0].is_tensor() ? t->is_object(args[0])
+                            : terms[0].is_same() && !is_plain_value(args[0]))) {
+    if (!terms[0].is_tensor()) t->know(args[0]);
+    t->keep_alive(args[0]);  // another object with its address would have its id
+    return Term::same();
+  }
+  if (term.is_same() && is_object_new(callable) && terms.size() == 1 && terms[0].is_same())
+    return t->make_instance(result);
+  if (term.is_same() && !kwnames && PyCFunction_Check(callable) && terms.size() >= 2 &&
+      terms[0].is_same() && !PyType_Check(args[0]) && !PyModule_Check(args[0]) &&
+      t->is_plain(terms[1], args[1]) && PyUnicode_CheckExact(args[1]))
+    if (const auto followed = asked_attribute(callable, args, terms, result)) return *followed;
+  if (term.is_same())
+    if (const CoreFunction f = door().core_function(callable); f != CoreFunction::kOther)
+      return core_call_term(f, args, terms, kwnames, result);
   Term self;
   PyObject* self_object = nullptr;
   PyObject* function = callable;
@@ -564,7 +646,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   if (door().is_op(function)) {
     if (all_fit) {
       if (t->has_numbers()) bind_numbers(function, terms, args);
-      return t->tensor_result(result);
+      return result == Py_None && has_recorded_step() ? Term::same() : t->tensor_result(result);
     }
     t->give_up("an op's argument is not followed");
     return {};
@@ -577,6 +659,9 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     if (terms[0].is_number()) t->append(self, args[0], terms[0]);
     return Term::same();
   }
+  if (function == is_instance && terms.size() == 2 && terms[0].is_number() && terms[1].is_same() &&
+      t->has_fixed_type(terms[0]))
+    return Term::same();
   t->pin_all(terms, args);
   bool all_plain = true;
   for (size_t i = 0; i < terms.size(); ++i) all_plain = all_plain && t->is_plain(terms[i], args[i]);
@@ -601,6 +686,9 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
         is_one_of(word, {"to", "float", "double", "half", "bfloat16", "int", "long", "short",
                          "char", "byte", "bool", "type_as", "cpu", "contiguous"}))
       return t->tensor_result(result);
+    if (std::strcmp(word, "requires_grad_") == 0 && result == self_object && all_plain &&
+        !door().impl_of(result)->requires_grad && t->began_without_gradients(result))
+      return Term::tensor();
     t->give_up(std::string("method ") + word + " of a tensor");
     return {};
   }

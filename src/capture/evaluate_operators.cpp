@@ -155,7 +155,11 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     const bool is_op = term(2).is_tensor() && (term(3).is_tensor() || term(3).is_same()) &&
                        term(1).is_same() && is_plain_value(key);
     if (Tracker* t = tracker(); t && !is_op) {
-      if (!term(2).is_made() || !term(3).is_known() || !t->vouch(term(1), key, true))
+      const bool is_followed =
+          term(2).is_made() ? term(3).is_known() && t->vouch(term(1), key, true)
+                            : term(2).is_same() && t->is_plain(term(1), key) &&
+                                  t->write_item(container, key, value, term(3));
+      if (!is_followed)
         t->give_up("an item of a container is assigned");
     }
     const int done = PyObject_SetItem(container, key, value);
@@ -187,6 +191,10 @@ Term Evaluator::subscript_term(PyObject* container, Term c, PyObject* key, Term 
         return m.items[static_cast<size_t>(at)];
     }
   }
+  const bool is_tensor_key = k.is_tensor() && t->is_object(key);
+  if (c.is_same() && (is_key || is_tensor_key) && is_any_dict(container) &&
+      PyDict_GetItemWithError(container, key) == value)  // a defaultdict has it by now
+    return t->read_dict(container, key, value);
   if (c.is_same() && is_key) {
     if (is_plain_value(container) && is_plain_value(value)) return Term::same();
     if (is_dict(container)) return t->read_dict(container, key, value);

@@ -478,6 +478,20 @@ Evaluator::Next Evaluator::step_variable(const Instruction& i) {
 
 // ── jumps ──
 
+namespace {
+// An object of a class without __bool__ and __len__, whose version guards ask for.
+bool is_always_true(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (door().is_tensor(o) || (type->tp_as_number && type->tp_as_number->nb_bool) ||
+      (type->tp_as_mapping && type->tp_as_mapping->mp_length) ||
+      (type->tp_as_sequence && type->tp_as_sequence->sq_length))
+    return false;
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+    if (Tracker* t = current_tracker()) t->read_type(type);
+  return true;
+}
+}  // namespace
+
 Evaluator::Next Evaluator::step_jump(const Instruction& i) {
   const int32_t after = i.unit + 1;
   switch (i.opcode) {
@@ -517,6 +531,8 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
         t->read_length(value);
       else if (c.is_same() && PyList_CheckExact(value))
         t->read_list(value);
+      else if (c.is_same() && is_always_true(value))
+        t->read_type_of(value);
       else if (!t->is_plain(c, value) &&
                !(c.is_same() && (PyFunction_Check(value) || PyTuple_CheckExact(value))) &&
                !c.is_made())

@@ -111,6 +111,11 @@ class Evaluator {
   bool is_error_transparent(PyObject* callable, Term term, PyObject* const* args,
                             const std::vector<Term>& terms, PyObject* kwnames);
   bool bind_unannounced(Tracker& t);
+  bool has_recorded_step() const;
+  std::optional<Term> asked_attribute(PyObject* callable, PyObject* const* args,
+                                      const std::vector<Term>& terms, PyObject* result);
+  Term core_call_term(CoreFunction function, PyObject* const* args,
+                      const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
   Term subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value);
   PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms,
                    PyObject* kwnames, Term* result, PyObject* packed = nullptr,

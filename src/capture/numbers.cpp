@@ -185,6 +185,16 @@ void Tracker::bind_numbers(uint64_t nodes_before, const char* called, std::span<
       for (const Operand& o : n.args) collect_slots(*trace, o, &slots);
     if (!is_content_with_any_number(*n.op)) trace->checks_data = true;
   }
+  // By its place among the arguments, where an optimizer's step is called.
+  const auto at_its_place = [&](Term number, size_t slot) {
+    const TraceNode& n = trace->nodes.back();
+    if (!called || !n.op->schema().results[0]->is(TypeKind::kNone)) return false;
+    for (size_t i = 0; i < terms.size() && i < n.args.size(); ++i)
+      if (terms[i].is_number() && terms[i].index == number.index &&
+          n.args[i].kind == Operand::Kind::kNumber && static_cast<size_t>(n.args[i].index) == slot)
+        return true;
+    return false;
+  };
   for (const Term t : given) {
     PyObject* value = numbers_[static_cast<size_t>(t.index)].value.get();
     const double wanted = PyFloat_CheckExact(value)  ? PyFloat_AS_DOUBLE(value)
@@ -196,6 +206,9 @@ void Tracker::bind_numbers(uint64_t nodes_before, const char* called, std::span<
       if (value_of(trace->numbers[s]) == wanted) {
         found = s;
         ++count;
+        if (!at_its_place(t, s)) continue;
+        count = 1;
+        break;
       }
     if (count != 1 || !is_int_or_float(value) || trace->varying.count(found)) {
       pin(t);
@@ -207,13 +220,28 @@ void Tracker::bind_numbers(uint64_t nodes_before, const char* called, std::span<
 
 bool Tracker::write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value,
                               Term term) {
-  if (!(term.is_number() || (term.is_same() && is_plain_value(value)))) return false;
+  if (!note_write(dict, name, value, term)) return false;
+  effects_.push_back({Kept(owner), Kept(name), Kept(value), term, Effect::Kind::kAttribute});
+  return true;
+}
+
+bool Tracker::write_item(PyObject* dict, PyObject* key, PyObject* value, Term term) {
+  if (!is_any_dict(dict) || !note_write(dict, key, value, term)) return false;
+  effects_.push_back({Kept(dict), Kept(key), Kept(value), term, Effect::Kind::kItem});
+  return true;
+}
+
+bool Tracker::note_write(PyObject* dict, PyObject* key, PyObject* value, Term term) {
+  // What is written is found again by the key's address.
+  if (!is_interned(key)) return false;
+  if (!(term.is_number() || term.is_tensor() || term.is_made() ||
+        (term.is_same() && is_plain_value(value))))
+    return false;
   Guard& g = guard(Guard::Kind::kDict, dict);
   g.is_written = true;
   g.number = 0;
-  overlay_.insert_or_assign(std::pair<const void*, const void*>(dict, name),
+  overlay_.insert_or_assign(std::pair<const void*, const void*>(dict, key),
                             Written{term, Kept(value)});
-  effects_.push_back({Kept(owner), Kept(name), Kept(value), term});
   return true;
 }
 

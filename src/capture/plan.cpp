@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capture/data_checks.h"
 #include "eager/modes.h"
+#include "eager/record.h"
+#include "profile/profile.h"
 
 namespace prong::capture {
 
@@ -134,6 +137,10 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
 }
 
 TensorImpl* Plan::fetch(const TensorSource& s, PyObject* const* args) const {
+  if (s.kind == TensorSource::Kind::kGradient) {
+    const TensorImpl* leaf = fetch(leaves[static_cast<size_t>(s.index)].tensor, args);
+    return leaf && leaf->autograd ? eager::meta_of(leaf)->grad.impl() : nullptr;
+  }
   PyObject* o = s.kind == TensorSource::Kind::kArgument
                     ? args[s.index]
                     : objects[static_cast<size_t>(s.object)].get();
@@ -158,7 +165,14 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
         i->is_inference)
       return false;
     if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
+    if (t.is_leaf && !is_plain_leaf(i)) return false;
   }
+  for (const Leaf& l : leaves)
+    if (!leaf_fits(l, args)) return false;
+  if (is_unprofiled && profile::is_on()) return false;
+  if (has_backward && (context[ContextWord::kUser] != prong::context()[ContextWord::kUser] ||
+                       eager::is_anomaly_enabled()))
+    return false;
   for (Guard& g : guards)
     if (!holds(g, args)) return false;
   return numbers.empty() || find_numbers(args);
@@ -262,9 +276,46 @@ Plan::sizes_of_call(PyObject* const* args,
   return sizes;
 }
 
-void Plan::accept(std::vector<int64_t> sizes) {
+void Plan::accept(std::vector<int64_t> sizes, std::vector<PlanCheck> checks) {
   if (accepted_.size() == kMaxAccepted) accepted_.erase(accepted_.begin());
-  accepted_.push_back(std::move(sizes));
+  accepted_.push_back({std::move(sizes), std::move(checks)});
+}
+
+bool Plan::apply(const Effect& e, PyObject* value, PyObject* const* args) const {
+  if (e.kind == Effect::Kind::kGradient) {
+    TensorImpl* leaf = fetch(leaves[static_cast<size_t>(e.leaf)].tensor, args);
+    const bool is_none = value == Py_None;
+    if (!is_none || leaf->autograd)
+      eager::make_meta(leaf).grad =
+          is_none ? Tensor() : Tensor(Ref<TensorImpl>(door().impl_of(value)));
+    return true;
+  }
+  const Kept held(e.owner.get());
+  return (e.kind == Effect::Kind::kItem ? PyObject_SetItem(held.get(), e.name.get(), value)
+                                        : PyObject_SetAttr(held.get(), e.name.get(), value)) >= 0;
+}
+
+bool Plan::indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const {
+  for (const PlanCheck& c : checks) {
+    const TensorImpl* t = fetch(c.tensor, args);
+    if (!t || !lies_between(Tensor(Ref<TensorImpl>(const_cast<TensorImpl*>(t))), c.low, c.high,
+                            c.ignored))
+      return false;
+  }
+  return true;
+}
+
+void Plan::accept_as(const Plan& twin, std::vector<int64_t> sizes) {
+  std::vector<PlanCheck> checks = twin.accepted_.back().checks;
+  for (PlanCheck& c : checks) {
+    if (c.tensor.kind != TensorSource::Kind::kObject) continue;
+    PyObject* wanted = twin.objects[static_cast<size_t>(c.tensor.object)].get();
+    const auto here = std::find_if(objects.begin(), objects.end(),
+                                   [&](const Kept& k) { return k.get() == wanted; });
+    if (here == objects.end()) return;
+    c.tensor.object = static_cast<int32_t>(here - objects.begin());
+  }
+  accept(std::move(sizes), std::move(checks));
 }
 
 std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* new_sizes) {
@@ -280,12 +331,20 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
         return std::nullopt;
     if (has_writes || drops_nodes) {
       std::vector<int64_t> sizes = sizes_of_call(args, varying);
-      if (std::find(accepted_.begin(), accepted_.end(), sizes) == accepted_.end()) {
+      const auto known = std::find_if(accepted_.begin(), accepted_.end(),
+                                      [&](const Accepted& a) { return a.sizes == sizes; });
+      if (known == accepted_.end()) {
         *new_sizes = std::move(sizes);
         return std::nullopt;
       }
+      if (!indices_fit(known->checks, args)) return std::nullopt;  // evaluating raises
     }
     std::vector<IValue> inputs;
+    std::optional<ContextGuard> restore;
+    if (has_backward) {
+      restore.emplace();
+      eager::set_grad_enabled(false);
+    }
     size_t branch = 0;
     const auto goes_as_recorded = [&](size_t programs_run) {
       for (; branch < branches.size() && branches[branch].after == programs_run; ++branch)
@@ -298,15 +357,22 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
       inputs.clear();
       for (const TensorSource& s : p.inputs) inputs.push_back(value(s, args, results));
       for (const IValue& n : p.varying.empty() ? p.numbers : varying[i]) inputs.push_back(n);
-      results.push_back(p.runner->run(inputs));
+      std::vector<IValue> given = p.runner->run(inputs);
+      if (p.is_picked) {
+        std::vector<IValue> picked;
+        for (const size_t k : p.picked) picked.push_back(given[k]);
+        given = std::move(picked);
+      }
+      results.push_back(std::move(given));
     }
     if (!goes_as_recorded(programs.size())) return std::nullopt;
+    restore.reset();
+    give_histories(results);
     for (const Effect& e : effects) {
-      const Kept held(e.owner.get());
       PyObject* to = build(e.value, args, results, found);
-      const int done = to ? PyObject_SetAttr(held.get(), e.name.get(), to) : -1;
+      const bool done = to && apply(e, to, args);
       Py_XDECREF(to);
-      if (done < 0) return nullptr;
+      if (!done) return nullptr;
     }
     return build(result, args, results, found);
   } catch (...) {

@@ -3,11 +3,13 @@
 // touching bytecode.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <span>
 
 #include "capture/python_door.h"
 #include "capture/runner.h"
+#include "eager/node.h"
 #include "runtime/context.h"
 
 namespace prong::capture {
@@ -59,13 +61,15 @@ struct Guard {
 
 // Where an input of the first or a later program comes from.
 struct TensorSource {
-  enum class Kind : uint8_t { kArgument, kObject, kProgram };
+  enum class Kind : uint8_t { kArgument, kObject, kProgram, kGradient };
   Kind kind;
-  int32_t index = 0;   // the argument, or the program
+  int32_t index = 0;   // the argument, the program, or whose gradient (in Plan::leaves)
   int32_t output = 0;  // of that program
   int32_t object = 0;  // in Plan::objects
 };
 
+// It requires no gradient, or is a leaf.
+bool is_plain_leaf(const TensorImpl* t);
 bool read_holds(PyObject* dict, const Guard::Read& read);
 
 // What is asked of a tensor from outside.
@@ -76,6 +80,28 @@ struct TensorGuard {
   int64_t rank;
   std::optional<Dims> sizes, strides;  // where the recording looked at them
   int32_t place = -1;                  // in Plan::places
+  bool is_leaf = false;                // it must have no history
+};
+
+// A tensor whose .grad the call read, wrote or added to.
+struct Leaf {
+  enum class Before : uint8_t { kUnread, kNone, kTensor };
+  TensorSource tensor;
+  Before before = Before::kUnread;  // kTensor: TensorGuards say what is asked of it
+};
+
+// A result that had a history when the call was recorded, which its backward pass has used up.
+struct Spent {
+  TensorSource tensor;
+  Ref<eager::Node> like;
+  uint32_t output_nr;
+};
+
+// Before a plan that writes runs, since it may not fail then.
+struct PlanCheck {
+  TensorSource tensor;
+  int64_t low, high;
+  std::optional<int64_t> ignored;
 };
 
 // A Python number that may be another at each call: from outside, or computed of such.
@@ -98,6 +124,8 @@ PyObject* apply_operator(int code, PyObject* a, PyObject* b);
 struct PlanProgram {
   Ref<Runner> runner;
   std::vector<TensorSource> inputs;
+  std::vector<size_t> picked;                       // of the runner's results, if is_picked
+  bool is_picked = false;
   std::vector<IValue> numbers;                      // after the tensors
   std::vector<std::pair<size_t, int32_t>> varying;  // of these, which number of the plan each is
 };
@@ -119,10 +147,13 @@ struct Branch {
   bool outcome;
 };
 
-// owner.name = value, after the programs have run.
+// After the programs have run: owner.name = value, owner[name] = value, or the .grad of a leaf.
 struct Effect {
+  enum class Kind : uint8_t { kAttribute, kItem, kGradient };
   Kept owner, name;
   Template value;
+  Kind kind = Kind::kAttribute;
+  int32_t leaf = 0;  // in Plan::leaves
 };
 
 class Plan {
@@ -134,7 +165,10 @@ class Plan {
   // these sizes; evaluate, and if that goes well, accept() them. Between two writes an op must not
   // fail.
   std::optional<PyObject*> run(PyObject* const* args, std::vector<int64_t>* new_sizes);
-  void accept(std::vector<int64_t> sizes);
+  // `checks`: what the call asked of its indices; bounds may follow from sizes.
+  void accept(std::vector<int64_t> sizes, std::vector<PlanCheck> checks);
+  // `twin`: a plan that was recorded for a call that this one fits, save for its sizes.
+  void accept_as(const Plan& twin, std::vector<int64_t> sizes);
   int traverse(visitproc visit, void* arg) const;
 
   size_t num_arguments = 0;  // positional and by name
@@ -148,6 +182,10 @@ class Plan {
   std::vector<NumberCheck> number_checks;
   std::vector<Branch> branches;  // by `after`; nothing is written before the last of them
   std::vector<Effect> effects;
+  std::vector<Leaf> leaves;
+  std::vector<Spent> spent;
+  bool has_backward = false;  // a pass over the tape that the call itself made, which is not made
+  bool is_unprofiled = false;  // something else is done while a profile is taken
   Template result{};
   std::vector<Place> places;  // where things were read, if somebody asked for it
   bool has_writes = false;
@@ -170,8 +208,16 @@ class Plan {
                            std::vector<IValue>* numbers_now);
   std::vector<int64_t> sizes_of_call(PyObject* const* args,
                                      const std::vector<std::vector<IValue>>& numbers_now) const;
+  bool leaf_fits(const Leaf& leaf, PyObject* const* args) const;
+  bool indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const;
+  void give_histories(std::vector<std::vector<IValue>>& results) const;
+  bool apply(const Effect& e, PyObject* value, PyObject* const* args) const;
   std::vector<Kept> found_;  // by fits(), for the run() that follows
-  std::vector<std::vector<int64_t>> accepted_;
+  struct Accepted {
+    std::vector<int64_t> sizes;
+    std::vector<PlanCheck> checks;
+  };
+  std::vector<Accepted> accepted_;
 };
 
 // What a plan that must not fail asks of a call's tensors: their sizes, and which share memory.
@@ -179,6 +225,13 @@ void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const
 
 // A dict or an OrderedDict, not of a class that may do otherwise.
 inline bool is_dict(PyObject* o) { return PyDict_CheckExact(o) || Py_IS_TYPE(o, &PyODict_Type); }
+inline bool is_interned(PyObject* o) {
+  return PyUnicode_CheckExact(o) && PyUnicode_CHECK_INTERNED(o);
+}
+// Or a defaultdict.
+inline bool is_any_dict(PyObject* o) {
+  return is_dict(o) || (PyDict_Check(o) && std::strcmp(Py_TYPE(o)->tp_name, "collections.defaultdict") == 0);
+}
 bool same_value(PyObject* a, PyObject* b);  // exact type and value, of plain immutable objects
 bool is_plain_value(
     PyObject* o);  // None, bool, int, float, str, bytes, complex, and tuples of such

@@ -10,7 +10,20 @@
 
 namespace prong::capture {
 
+// Functions of prong._core that the evaluator knows.
+enum class CoreFunction : uint8_t {
+  kOther,
+  kRunBackward,
+  kClearGradients,
+  kGradientsOf,
+  kGatherState,
+  kGetMode,  // grad mode and inference mode
+  kSetMode,
+  kProfileIsOn,
+};
+
 struct PythonDoor {
+  CoreFunction (*core_function)(PyObject* callable) = nullptr;
   bool (*is_tensor)(PyObject* object) = nullptr;
   bool (*is_exact_tensor)(PyObject* object) = nullptr;
   TensorImpl* (*impl_of)(PyObject* tensor) = nullptr;

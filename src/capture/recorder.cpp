@@ -228,12 +228,17 @@ IValue result_metas(const OpDef& op, std::span<const IValue> args) {
 
 // An in-place op whose call is known to be right, so that it can be put off.
 bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
-                      std::span<const IValue> args, bool* checks_data) {
-  *checks_data = !op.is_random() && base && may_raise(*base, args);
-  if (op.is_random()) return is_proved_safe(s, op, args);
+                      std::span<const IValue> args, Proof* proof) {
+  if (op.is_random()) {
+    *proof = prove_safe(s, op, args);
+    return proof->holds;
+  }
   const TensorImpl& target = *args[static_cast<size_t>(op.mutated_argument())].tensor_impl();
   if (!base) return !has_overlap(target) && is_checked_fill(op, args);
-  if (*checks_data && !is_proved_safe(s, *base, args)) return false;
+  if (base && may_raise(*base, args)) {
+    *proof = prove_safe(s, *base, args);
+    if (!proof->holds) return false;
+  }
   if (base->pointwise()) {
     check_inplace_call(*base, args);
     return true;
@@ -265,6 +270,13 @@ Segment& Recorder::open() {
   return *segment_;
 }
 
+void Recorder::spoil(const char* why) {
+  if (Tracker* tracker = current_tracker())
+    tracker->give_up(why);
+  else if (tracker_.load())
+    spoiled_ = why;
+}
+
 void Recorder::settle(const char* reason) {
   if (ForkedBody* body = ForkedBody::current())
     body->refuse(reason ? reason : "an op that its data may make fail");
@@ -283,7 +295,7 @@ void Recorder::reading(const Storage& storage) {
 
 // The op as in eager mode, after what was put off.
 IValue Recorder::run_now(const OpDef& op, std::span<const IValue> args, const char* reason) {
-  if (Tracker* tracker = current_tracker()) tracker->give_up(reason);
+  spoil(reason);
   settle(cat(reason, " (", op.base_name(), ")").c_str());
   RecordingOff off;
   return op.kernel()(op, args);
@@ -347,17 +359,17 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
       if (result.is_none() && gives_nothing(op)) return result;
     } else if (written >= 0) {
       const OpDef* base = op.inplace_of();
-      bool checks = false;
-      runs_at_once = !is_checked_write(s, op, base, args, &checks);
-      s.trace_->checks_data |= checks;
+      Proof proof{.holds = true};
+      runs_at_once = !is_checked_write(s, op, base, args, &proof);
+      s.note_proof(proof);
       needs_own = runs_at_once && s.cannot_run_twice();
       if (!needs_own) result = record_write(s, op, args, runs_at_once);
     } else {
       if (may_alias(op)) result = record_view(s, op, args);
       if (result.is_none()) {
-        const bool checks = may_raise(op, args);
-        s.trace_->checks_data |= checks;
-        runs_at_once = checks && !is_proved_safe(s, op, args);
+        const Proof proof = may_raise(op, args) ? prove_safe(s, op, args) : Proof{.holds = true};
+        runs_at_once = !proof.holds;
+        s.note_proof(proof);
         needs_own = runs_at_once && s.cannot_run_twice();
         if (!needs_own) result = record_call(s, op, args, runs_at_once);
       }
@@ -481,7 +493,10 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
   if (raw.is_tensor() && outputs[0].tensor_impl() != nullptr) {
     for (const IValue& a : args)
       if (a.is_tensor() && a.tensor_impl() == outputs[0].tensor_impl()) {
-        if (Tracker* tracker = current_tracker()) tracker->on_shortcut();
+        if (Tracker* tracker = current_tracker())
+          tracker->on_shortcut();
+        else
+          spoil("what an op did depends on sizes");
         return a;  // it had nothing to do
       }
   }
@@ -537,6 +552,7 @@ IValue Recorder::deferred(Segment& s, const IValue& meta, TraceNode& node) {
 TraceNode Recorder::make_node(Segment& s, const OpDef& op, std::span<const IValue> args) {
   TraceNode node;
   node.op = &op;
+  node.modes = context()[ContextWord::kModes];
   if (observer_) {
     node.place = static_cast<int32_t>(s.trace_->places.size());
     s.trace_->places.push_back(observer_->place());
@@ -563,6 +579,7 @@ Operand Recorder::operand(Segment& s, const IValue& v) {
     if (v.tensor_impl()->is_wrapped_number)
       return number(16 + static_cast<uint64_t>(v.tensor_impl()->dtype));
     ValueId id = s.find_value(v);
+    if (id < 0 && s.adopt_input(v)) id = s.find_value(v);
     if (id < 0) id = s.add_input(v.to_tensor());
     return coded(Operand::Kind::kValue, static_cast<size_t>(id));
   }

@@ -17,6 +17,15 @@ namespace prong::capture {
 
 class Recorder;
 class ForkedBody;
+class Tracker;
+struct Proof;  // data_checks.h
+
+// What an index tensor that lay in memory must hold for an op not to raise because of it.
+struct IndexCheck {
+  Ref<TensorImpl> tensor;
+  int64_t low, high;
+  std::optional<int64_t> ignored;
+};
 
 // The tensor work between two points at which its values are needed.
 class Segment final : public DeferredWork {
@@ -64,6 +73,7 @@ class Segment final : public DeferredWork {
   Mark mark() const;
   Undone go_back_to(const Mark& m);  // as if what came after had not been recorded
 
+  void note_proof(const Proof& proof);
   bool is_stale(ValueId v) const;  // the tensor's geometry or storage is another now
   ValueId add_input(const Tensor& t);
   ValueId add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred);
@@ -75,6 +85,8 @@ class Segment final : public DeferredWork {
   // Another tensor over memory that waits for this work (what gradients saved, a detached one):
   // true if it is a value of the segment under another name.
   bool adopt(const IValue& tensor);
+  // The same for memory that is there: an input, or a view of one.
+  bool adopt_input(const IValue& tensor);
   void run();
   void run_all_but_last();
   void choose_outputs();
@@ -87,6 +99,7 @@ class Segment final : public DeferredWork {
   std::vector<Live> live_;
   std::unordered_map<const TensorImpl*, ValueId> by_impl_;
   std::vector<Ref<TensorImpl>> aliases_;     // adopted
+  std::vector<IndexCheck> index_checks_;
   std::vector<Storage*> read_;               // with add_reader
   std::vector<const Storage*> overwritten_;  // by in-place ops; visible or not
   std::vector<Written> written_;
@@ -141,6 +154,16 @@ class Recorder final : public eager::KernelStandIn {
   static Recorder* current();
   void reading(const Storage& storage);  // memory of an input is touched
 
+  // Who follows the call, on the thread that runs it; ops of a backward pass may be recorded on
+  // others, which can only say why there will be no plan.
+  void set_tracker(Tracker* tracker) {
+    tracker_ = tracker;
+    spoiled_ = nullptr;
+  }
+  const Tracker* tracker() const { return tracker_; }
+  void spoil(const char* why);
+  const char* why_spoiled() const { return spoiled_; }
+
  private:
   friend class Segment;
   friend class ForkedBody;
@@ -159,6 +182,8 @@ class Recorder final : public eager::KernelStandIn {
   SegmentObserver* observer_ = nullptr;
   uint64_t num_recorded_ = 0;
   int32_t region_ = -1;  // of the forked body that is tried, in the open trace
+  std::atomic<Tracker*> tracker_{nullptr};
+  std::atomic<const char*> spoiled_{nullptr};
   std::unordered_set<std::string> reads_data_;  // calls that are no views, see record_view
 };
 

@@ -36,8 +36,10 @@ class NodeLoop final : public Runner {
     for (size_t i = 0; i < trace_->inputs.size(); ++i)
       values[static_cast<size_t>(trace_->inputs[i])] = inputs[i];
     std::vector<IValue> args;
+    const ContextGuard restore;
     for (size_t i = 0; i < trace_->nodes.size(); ++i) {
       const TraceNode& n = trace_->nodes[i];
+      if (taped_) context()[ContextWord::kModes] = n.modes;
       args.clear();
       for (const Operand& o : n.args) args.push_back(get(o, values, inputs));
       IValue result = taped_ ? eager::run(*n.op, args) : n.op->kernel()(*n.op, args);

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "capture/data_checks.h"
 #include "capture/forked_body.h"
+#include "capture/recorder.h"
 #include "capture/segment_lock.h"
 #include "capture/tracker.h"
+#include "eager/engine.h"
 #include "eager/modes.h"
 #include "eager/node.h"
 
@@ -68,6 +71,21 @@ bool Segment::adopt(const IValue& tensor) {
     return true;
   }
   return false;
+}
+
+bool Segment::adopt_input(const IValue& tensor) {
+  const TensorImpl& t = *tensor.tensor_impl();
+  if (!eager::backward_pass()) return false;
+  if (const Tracker* tracker = recorder_.tracker(); tracker && tracker->knows(&t)) return false;
+  if (std::find(read_.begin(), read_.end(), t.storage.get()) == read_.end()) return false;
+  if (t.requires_grad || !adopt(tensor)) return false;  // a leaf is itself
+  trace_->has_other_names = true;
+  return true;
+}
+
+void Segment::note_proof(const Proof& proof) {
+  trace_->checks_data |= !proof.holds || !proof.is_for_all;
+  index_checks_.insert(index_checks_.end(), proof.checks.begin(), proof.checks.end());
 }
 
 ValueId Segment::add_value(const Tensor& t, int32_t producer, int32_t output, bool is_deferred) {
@@ -183,6 +201,7 @@ void Segment::let_go() {
   by_impl_.clear();
   by_storage_.clear();
   aliases_.clear();
+  index_checks_.clear();
   live_.clear();
 }
 
@@ -224,8 +243,13 @@ void Segment::run() {
   if (Tracker* tracker = current_tracker()) {
     std::vector<TensorImpl*> impls;
     for (const Live& live : live_) impls.push_back(live.impl.get());
-    tracker->on_segment(trace, impls, found.runner, found.number_inputs,
-                        !recorder_.cache()->backend().is_python());
+    std::vector<std::pair<TensorImpl*, ValueId>> aliases;
+    for (const Ref<TensorImpl>& alias : aliases_)
+      aliases.emplace_back(alias.get(), by_impl_.at(alias.get()));
+    tracker->on_segment({trace, impls, aliases, index_checks_, found.runner, found.number_inputs,
+                         recorder_.cache()->backend().is_python()});
+  } else {
+    recorder_.spoil("a graph ended on another thread");
   }
 }
 

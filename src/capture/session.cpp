@@ -2,6 +2,7 @@
 #include "capture/session.h"
 
 #include "capture/tracker.h"
+#include "eager/record.h"
 #include "tensor/item_read.h"
 
 namespace prong::capture {
@@ -26,6 +27,9 @@ Recorder& thread_recorder() {
           tracker && !tracker->is_reading())
         tracker->give_up("the value of a tensor is read");
     });
+    eager::before_accumulate = [](const Tensor& leaf) {
+      if (Tracker* tracker = current_tracker()) tracker->accumulating(leaf);
+    };
     return new Recorder;
   }();
   return *recorder;

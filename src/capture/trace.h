@@ -30,6 +30,7 @@ struct TraceNode {
   ValueId first_output = -1;  // in-place: the value written
   int32_t num_outputs = 1;
   int32_t place = -1;  // in Trace::places
+  uint64_t modes = 0;  // grad and inference mode where it was recorded
 };
 
 struct Place {
@@ -71,7 +72,8 @@ struct Trace {
   bool draws = false;           // random numbers
   bool inputs_overlap = false;  // two inputs share a storage
   bool may_raise = false;       // the last node may raise because of its data
-  bool checks_data = false;     // some node would raise with other data
+  bool checks_data = false;     // some node may raise with other data, whatever IndexChecks say
+  bool has_other_names = false;  // an input is read under the name of another tensor over its memory
 };
 
 // Numbers of the trace that are inputs of the compiled program (they changed between calls); the

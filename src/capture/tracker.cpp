@@ -85,7 +85,7 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
   TensorImpl* impl = door().impl_of(tensor);
   if (roots_.count(impl)) return;
   if (source.kind == TensorSource::Kind::kObject) source.object = keep(tensor);
-  roots_.emplace(impl, Root{source, Ref<TensorImpl>(impl)});
+  roots_.emplace(impl, Root{source, Ref<TensorImpl>(impl), is_plain_leaf(impl), impl->requires_grad});
   plan_->tensors.push_back({source,
                             impl->dtype,
                             impl->requires_grad,
@@ -94,7 +94,8 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
                             static_cast<int64_t>(impl->sizes.size()),
                             {},
                             {},
-                            source.kind == TensorSource::Kind::kObject ? place() : -1});
+                            source.kind == TensorSource::Kind::kObject ? place() : -1,
+                            false});
   needs_tape_ |= impl->requires_grad;
   if (impl->is_inference) give_up("an inference tensor");
 }
@@ -139,10 +140,11 @@ Term Tracker::same(PyObject* value) {
     if (value && !is_plain_value(value)) know(value);
     return Term::same();
   }
-  if (roots_.count(door().impl_of(value)) &&
-      roots_.at(door().impl_of(value)).source.kind == TensorSource::Kind::kArgument) {
-    give_up("an argument is also reached by another way");
-    return {};
+  if (const auto root = roots_.find(door().impl_of(value)); root != roots_.end()) {
+    const TensorSource::Kind kind = root->second.source.kind;
+    if (kind == TensorSource::Kind::kArgument)
+      give_up("an argument is also reached by another way");
+    if (kind == TensorSource::Kind::kGradient) give_up("a gradient is also reached by another way");
   }
   watch_tensor(value, {TensorSource::Kind::kObject, 0, 0, 0});
   return Term::tensor();
@@ -164,6 +166,8 @@ Term Tracker::make(Made::Kind kind, std::vector<Term> items, std::vector<PyObjec
 
 Term Tracker::tensor_result(PyObject* value) {
   if (door().is_exact_tensor(value)) return Term::tensor();
+  if (door().is_tensor(value) && roots_.count(door().impl_of(value)))
+    return Term::tensor();  // a parameter, written in place
   if (value == Py_None || PyBool_Check(value)) {
     give_up("an op's answer depends on data");
     return {};
@@ -203,6 +207,7 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
     give_up("an attribute that the call wrote has another value");
     return {};
   }
+  if (g.is_written && !is_interned(key)) give_up("a dict that the call wrote to is read by other keys");
   g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
   if (const auto n = read_numbers_.find({dict, key}); n != read_numbers_.end()) {
     if (value == numbers_[static_cast<size_t>(n->second.index)].value.get()) return n->second;
@@ -331,40 +336,69 @@ std::optional<TensorSource> Tracker::source_of(const TensorImpl* impl) {
   return std::nullopt;
 }
 
-void Tracker::on_segment(const Trace& trace, std::span<TensorImpl* const> impls,
-                         const Ref<Runner>& runner, const NumberInputs& number_inputs,
-                         bool runs_any_backend) {
+void Tracker::on_segment(const SegmentEnd& end) {
   if (!is_on()) return;
-  if (!runs_any_backend && needs_tape_ && is_grad_on_)
-    return give_up("a back end's callable has no gradients");
+  const Trace& trace = end.trace;
+  has_python_backend_ |= end.has_python_backend;
+  has_other_names_ |= trace.has_other_names;
   Part part;
   part.trace = std::make_shared<Trace>(trace);
-  part.runner = runner;
-  part.number_inputs = number_inputs;
+  part.runner = end.runner;
+  part.number_inputs = end.number_inputs;
   part.runner_outputs = trace.outputs;
   for (const ValueId v : trace.inputs) {
-    const auto source = source_of(impls[static_cast<size_t>(v)]);
+    const auto source = source_of(end.impls[static_cast<size_t>(v)]);
     if (!source) return give_up("a graph reads a tensor of unknown origin");
     part.inputs.push_back(output_of(*source));
   }
+  note_checks(end);
   const auto index = static_cast<int32_t>(parts_.size());
-  for (size_t v = 0; v < impls.size(); ++v)
+  for (size_t v = 0; v < end.impls.size(); ++v)
     if (trace.values[v].producer >= 0)
-      computed_[impls[v]] = {TensorSource::Kind::kProgram, index, static_cast<int32_t>(v), 0};
-  for (const TraceNode& n : trace.nodes)
+      computed_[end.impls[v]] = {TensorSource::Kind::kProgram, index, static_cast<int32_t>(v), 0};
+  for (const auto& [impl, v] : end.aliases) {
+    if (trace.values[static_cast<size_t>(v)].producer >= 0 && !knows(impl))
+      computed_[impl] = {TensorSource::Kind::kProgram, index, v, 0};
+    alive_.emplace_back(impl);
+  }
+  for (const TraceNode& n : trace.nodes) {
     plan_->has_writes |= n.op->written_arguments() != 0 || n.op->is_random();
+    has_inference_ |= (n.modes & eager::kInference) != 0;
+  }
   checks_data_ |= trace.checks_data;
   // What was written cannot be undone, and the error has to come from where the program calls the
   // op.
   if (plan_->has_writes && checks_data_)
     give_up("an op that other data makes fail stands beside one that writes");
-  for (TensorImpl* i : impls) alive_.emplace_back(i);
+  for (TensorImpl* i : end.impls) alive_.emplace_back(i);
   parts_.push_back(std::move(part));
+}
+
+// Indices that are given to the plan are looked at before it writes anything.
+void Tracker::note_checks(const SegmentEnd& end) {
+  for (const IndexCheck& c : end.checks) {
+    std::optional<TensorSource> source;
+    size_t roots_there = 0;
+    for (const auto& [impl, root] : roots_) {
+      if (impl->storage != c.tensor->storage) continue;
+      ++roots_there;
+      source = root.source;
+    }
+    const bool is_same_then = !plan_->has_writes;  // nothing before this graph wrote to it
+    if (roots_there != 1 || !is_same_then) {
+      checks_data_ = true;
+      continue;
+    }
+    checks_.push_back({*source, c.low, c.high, c.ignored});
+  }
 }
 
 // ── the plan ──
 
-void Tracker::finish(PyObject* result, Term term) {
+void Tracker::finish(PyObject* result, Term term, const Context& before) {
+  for (const ContextWord w :
+       {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast, ContextWord::kUser})
+    if (before[w] != context()[w]) give_up("a mode is another after the call");
   is_finished_ = true;
   result_kept_ = Kept(result);
   result_term_ = term;
@@ -409,6 +443,7 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   if (term.is_tensor() || (term.is_same() && door().is_tensor(value))) {
     const auto source = source_of(door().impl_of(value));
     if (!source) return false;
+    leaving_.emplace_back(Ref<TensorImpl>(door().impl_of(value)), *source);
     out->kind = Template::Kind::kTensor;
     out->tensor = output_of(*source);
     return true;
@@ -439,6 +474,13 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
   return true;
 }
 
+bool Tracker::has_taped_nodes() const {
+  for (const Part& p : parts_)
+    for (const TraceNode& n : p.trace->nodes)
+      if (!(n.modes & eager::kNoGrad)) return true;
+  return false;
+}
+
 std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   if (!is_on()) return nullptr;
   if (!is_finished_) {
@@ -450,21 +492,46 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     return nullptr;
   }
   for (Store& e : effects_) {
-    Effect effect{Kept(e.owner.get()), Kept(e.name.get()), {}};
+    Effect effect{Kept(e.owner.get()), Kept(e.name.get()), {}, e.kind, 0};
     if (!describe(e.value.get(), e.term, &effect.value)) {
       give_up("an attribute is assigned something that cannot be built again");
       return nullptr;
     }
     plan_->effects.push_back(std::move(effect));
   }
-  const bool taped = needs_tape_ && is_grad_on_;
+  if (!describe_gradients()) {
+    give_up("a gradient is left that cannot be computed again");
+    return nullptr;
+  }
+  if (const char* why = thread_recorder().why_spoiled()) {
+    give_up(why);
+    return nullptr;
+  }
+  if (plan_->has_backward ? !settle_tape() : !accumulated_.empty()) {
+    give_up("a backward pass that is not followed");
+    return nullptr;
+  }
+  const bool taped = needs_tape_ && !plan_->has_backward && (is_grad_on_ || has_taped_nodes());
+  if (taped && has_python_backend_) give_up("a back end's callable has no gradients");
+  if (taped && has_other_names_) give_up("a backward pass that is not followed");
+  if (taped && has_inference_) give_up("inference mode inside a call that has gradients");
+  if (!is_on()) return nullptr;
   for (Part& p : parts_) {
     PlanProgram program;
     program.inputs = p.inputs;
     // A program takes different names for different memory where something is written.
     NumberInputs inputs = p.number_inputs;
-    if (!taped && p.runner && !p.trace->has_writes && p.wanted == p.runner_outputs) {
+    const bool gives_all = std::all_of(p.wanted.begin(), p.wanted.end(), [&](ValueId v) {
+      return std::count(p.runner_outputs.begin(), p.runner_outputs.end(), v) != 0;
+    });
+    if (!taped && p.runner && gives_all && (!p.trace->has_writes || !p.trace->inputs_overlap)) {
       program.runner = p.runner;
+      if (p.wanted != p.runner_outputs)
+        for (const ValueId v : p.wanted)
+          program.picked.push_back(static_cast<size_t>(
+              std::find(p.runner_outputs.begin(), p.runner_outputs.end(), v) -
+              p.runner_outputs.begin()));
+      program.is_picked = p.wanted != p.runner_outputs;
       plan_->drops_nodes |= has_unread_node(*p.trace, p.runner_outputs);
     } else {
       p.trace->outputs = p.wanted;
@@ -500,7 +567,7 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   for (const PlanProgram& p : plan_->programs)
     for (const auto& [slot, number] : p.varying)
       if (p.numbers[slot].is_int()) sizes.push_back(p.numbers[slot].to_int());
-  plan_->accept(std::move(sizes));
+  plan_->accept(std::move(sizes), std::move(checks_));
   plan_->context = context;
   return std::move(plan_);
 }

@@ -129,9 +129,17 @@ class Tracker {
   void set_reading(bool is_reading) { is_reading_ = is_reading; }
   void branched(PyObject* tensor, bool outcome);
   void looked_at_sizes() { pins_sizes_ = true; }
+  void looked_for_profile(bool is_on) {
+    plan_->is_unprofiled = true;
+    if (is_on) give_up("a profile is taken");
+  }
 
   // ── numbers that may change between calls ──
   bool has_numbers() const { return !numbers_.empty(); }
+  bool has_fixed_type(Term number) const {  // it is read, and guards ask for its type
+    const NumberStep::Kind kind = plan_->numbers[static_cast<size_t>(number.index)].kind;
+    return kind == NumberStep::Kind::kArgument || kind == NumberStep::Kind::kDict;
+  }
   void pin(Term t);  // this one may not, after all
   void pin_all(std::span<const Term> terms, PyObject* const* values);
   Term number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
@@ -140,7 +148,22 @@ class Tracker {
   // was called by; null: an operator.
   void bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms,
                     PyObject* const* values);
-  // owner.name = value, and `dict` is where it stands then. False: not followed.
+  // ── gradients (gradients.cpp) ──
+  void keep_alive(PyObject* object) { plan_->objects.emplace_back(object); }
+  // A tensor that is the very same at each call.
+  bool is_object(PyObject* tensor) const;
+  bool began_without_gradients(PyObject* tensor) const {
+    const auto root = roots_.find(door().impl_of(tensor));
+    return root != roots_.end() && !root->second.requires_grad;
+  }
+  Term read_history(PyObject* tensor, PyObject* value);   // tensor.grad_fn
+  Term read_gradient(PyObject* tensor, PyObject* value);   // tensor.grad
+  void write_gradient(PyObject* tensor);                   // is about to be set or deleted
+  void accumulating(const Tensor& leaf);                   // in a backward pass, without the GIL
+  void ran_backward();                                     // after it
+
+  // owner.name = value, and `dict` is where it stands then; dict[key] = value. False: not followed.
+  bool write_item(PyObject* dict, PyObject* key, PyObject* value, Term term);
   bool write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value, Term term);
 
   // ── reads of what the program may change between calls ──
@@ -157,11 +180,21 @@ class Tracker {
   void read_function(PyObject* function);
 
   // ── the recorder's side ──
-  void on_segment(const Trace& trace, std::span<TensorImpl* const> impls, const Ref<Runner>& runner,
-                  const NumberInputs& number_inputs, bool runs_any_backend);
+  struct SegmentEnd {
+    const Trace& trace;
+    std::span<TensorImpl* const> impls;  // of its values
+    std::span<const std::pair<TensorImpl*, ValueId>> aliases;
+    std::span<const IndexCheck> checks;
+    const Ref<Runner>& runner;
+    const NumberInputs& number_inputs;
+    bool has_python_backend;
+  };
+  void on_segment(const SegmentEnd& end);
+  bool knows(const TensorImpl* t) const { return roots_.count(t) || computed_.count(t); }
   void on_shortcut() { pins_sizes_ = true; }
 
-  void finish(PyObject* result, Term term);                 // of the outermost frame
+  // Of the outermost frame; `before`: the state when the call began.
+  void finish(PyObject* result, Term term, const Context& before);
   std::unique_ptr<Plan> take_plan(const Context& context);  // after the last segment has run
 
  private:
@@ -176,6 +209,16 @@ class Tracker {
   struct Root {
     TensorSource source;
     Ref<TensorImpl> impl;
+    bool is_leaf = true;  // when the call began
+    bool requires_grad = false;
+  };
+  struct Gradient {  // beside Plan::leaves
+    Ref<TensorImpl> leaf, before;
+    bool is_written = false;
+  };
+  struct Accumulated {
+    Tensor leaf, before;
+    bool has_hooks;
   };
   struct Number {
     Kept value;
@@ -188,7 +231,15 @@ class Tracker {
   struct Store {
     Kept owner, name, value;
     Term term;
+    Effect::Kind kind = Effect::Kind::kAttribute;
   };
+  int32_t gradient_of(TensorImpl* leaf);  // -1: not from outside
+  void note_before(int32_t index, const Tensor& gradient);
+  bool describe_gradients();
+  bool settle_tape();
+  bool note_write(PyObject* dict, PyObject* key, PyObject* value, Term term);
+  bool has_taped_nodes() const;
+  void note_checks(const SegmentEnd& end);
   Term number(NumberStep step, PyObject* value);
   bool varies(const void* owner, uint64_t key, PyObject* value);
   void collect_numbers(Term t, PyObject* value, std::vector<Term>* out);
@@ -218,6 +269,12 @@ class Tracker {
   std::unordered_map<PyObject*, GeneratorState> generators_;  // not kept alive
   std::unordered_map<const TensorImpl*, Root> roots_;
   std::unordered_map<const TensorImpl*, TensorSource> computed_;
+  std::unordered_map<const TensorImpl*, int32_t> gradient_at_;  // by leaf
+  std::vector<Gradient> gradients_;
+  std::vector<Accumulated> accumulated_;
+  std::vector<Tensor> own_leaves_;  // made in the call; gradients were added to them
+  std::vector<std::pair<Ref<TensorImpl>, TensorSource>> leaving_;
+  std::vector<PlanCheck> checks_;
   std::vector<Ref<TensorImpl>> alive_;  // so that the addresses above stay theirs
   std::unordered_map<uint64_t, size_t> guard_at_;
   std::vector<Part> parts_;
@@ -232,6 +289,7 @@ class Tracker {
   Term result_term_;
   bool is_reading_ = false;
   bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false, checks_data_ = false;
+  bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
   const bool is_grad_on_, keeps_places_;
 };
 

@@ -130,6 +130,8 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf) : leaf_(&weak_ref(leaf)) {
 std::vector<Tensor> AccumulateGrad::apply(std::vector<Tensor>& gradients) {
   const Tensor leaf = leaf_->get();
   if (!leaf.defined() || !gradients[0].defined()) return {};
+  if (context()[ContextWord::kKernels]) [[unlikely]]
+    if (const auto notice = before_accumulate.load()) notice(leaf);
   accumulate_grad(leaf, std::move(gradients[0]));
   // The list may change under the hooks.
   const auto hooks = meta_of(leaf.impl())->post_accumulate;

@@ -57,6 +57,8 @@ class Node : public RefCounted {
   virtual bool is_heavy() const { return false; }
   // Frees what was saved; a later apply raises.
   virtual void release_saved() {}
+  // Would a later apply raise for that?
+  virtual bool is_spent() const { return false; }
 
   virtual std::span<const Edge> next() const = 0;
   // Shape and dtype of each result.

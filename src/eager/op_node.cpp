@@ -173,6 +173,13 @@ void OpNode::release_saved() {
   for (SavedTensor& r : results_) r.reset();
 }
 
+bool OpNode::is_spent() const {
+  if (!is_freed_) return false;
+  bool saved = !results_.empty();
+  for (size_t i = 0; i < num_args_; ++i) saved |= kept_[i].kind == Kept::Kind::kTensor;
+  return saved;
+}
+
 IValue OpNode::kept_value(const Kept& kept) const {
   switch (kept.kind) {
   case Kept::Kind::kPlain:

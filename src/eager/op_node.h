@@ -20,6 +20,7 @@ class OpNode final : public Node {
   std::vector<Tensor> apply(std::vector<Tensor>& gradients) override;
   bool is_heavy() const override;
   void release_saved() override;
+  bool is_spent() const override;
   std::span<const Edge> next() const override { return {edges_, num_edges_}; }
   const OpDef& op() const { return *op_; }
   size_t first_edge(size_t argument) const { return kept_[argument].first_edge; }

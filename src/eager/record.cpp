@@ -321,6 +321,8 @@ std::mutex& accumulate_lock(const Tensor& leaf) {
 
 }  // namespace
 
+std::atomic<void (*)(const Tensor& leaf)> before_accumulate{nullptr};
+
 void accumulate_grad(const Tensor& leaf, Tensor gradient) {
   static const OpDef &add = registry().get("add_"), &clone = registry().get("clone");
   std::lock_guard guard(accumulate_lock(leaf));

@@ -36,6 +36,8 @@ Tensor shallow_copy(const Tensor& t);  // the same memory, without any history
 // Nobody else sees the tensor or its memory: it may be written, or handed on as it is.
 bool is_unshared(const Tensor& t);
 void accumulate_grad(const Tensor& leaf, Tensor gradient);
+// Called before a pass adds to the .grad of a leaf, where ops are recorded; set by capture/.
+extern std::atomic<void (*)(const Tensor& leaf)> before_accumulate;
 void accumulate_retained(const Tensor& t, const Tensor& gradient);
 
 // Ops applied by running them: what gradient rules run through.

@@ -20,8 +20,10 @@ _CO_GENERATOR = 0x20  # inspect.CO_GENERATOR, without loading inspect
 class _Mode:
     """Saves the modes on entry and puts them back on exit; `_enter` changes them."""
 
+    _saved = None  # of the block around it, and the modes before
+
     def __enter__(self):
-        self._saved = (getattr(self, "_saved", None), _core._get_modes())
+        self._saved = (self._saved, _core._get_modes())
         self._enter()
         return None
 
@@ -114,7 +116,7 @@ class set_grad_enabled(_Mode):
         return super().__call__(function)
 
     def __enter__(self):
-        self._saved = (getattr(self, "_saved", None), self._before)
+        self._saved = (self._saved, self._before)
         _core._set_grad_enabled(self.mode)
 
     def clone(self):

@@ -390,7 +390,9 @@ class Module:
             yield module
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        memo = set() if memo is None else memo
+        if memo is None:
+            yield from self._modules_below(set(), prefix, remove_duplicate)
+            return
         if self in memo:
             return
         if remove_duplicate:
@@ -401,6 +403,18 @@ class Module:
                 yield from module.named_modules(
                     memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
                 )
+
+    def _modules_below(self, seen, prefix, remove_duplicate):
+        # By id: compiled functions follow a set of numbers, not one ordered by where objects lie.
+        if id(self) in seen:
+            return
+        if remove_duplicate:
+            seen.add(id(self))
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                below = f"{prefix}.{name}" if prefix else name
+                yield from module._modules_below(seen, below, remove_duplicate)
 
     def modules(self):
         for _, module in self.named_modules():

@@ -137,7 +137,8 @@ class LRScheduler:
             )
 
     def _update_lr(self, epoch=None):
-        with self._stepping():
+        self._get_lr_called_within_step = True
+        try:
             if epoch is None:
                 self.last_epoch += 1
                 rates = self.get_lr()
@@ -145,6 +146,8 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed = getattr(self, "_get_closed_form_lr", self.get_lr)
                 rates = closed()
+        finally:
+            self._get_lr_called_within_step = False
         self._write(rates)
 
     def _write(self, rates):

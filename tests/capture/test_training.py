@@ -4,6 +4,7 @@ import math
 
 import prong as torch
 import pytest
+import random_training
 from prong import nn
 
 STEPS = 20
@@ -351,3 +352,11 @@ def test_what_the_call_made_is_gone():
     for _ in range(6):
         loss = step(torch.randn(4, 6), torch.randint(0, 3, (4,)))
         assert math.isfinite(loss.item()) and not loss.requires_grad
+
+
+def test_random_training_programs_agree():
+    tally = {"calls": 0, "replays": 0}
+    for seed in range(40):
+        text = random_training.compare(seed, "llvm" if seed % 4 == 0 else "interpreter", tally)
+        assert text is None, text
+    assert tally["replays"] > tally["calls"] / 3

@@ -1,0 +1,161 @@
+"""Random training programs, plain and compiled: models, optimizers, schedules, ways to step. Run as a
+script: ``python random_training.py FIRST COUNT``."""
+
+import random
+import sys
+
+import prong as torch
+from prong import nn
+
+LAYERS = (
+    nn.ReLU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.GELU,
+    lambda: nn.LayerNorm(4),
+    lambda: nn.BatchNorm1d(4),
+    lambda: nn.Dropout(0.3),
+    lambda: nn.Linear(4, 4),
+)
+OPTIMIZERS = {
+    "SGD": lambda ps: torch.optim.SGD(ps, lr=0.1),
+    "momentum": lambda ps: torch.optim.SGD(ps, lr=0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda ps: torch.optim.Adam(ps, lr=0.01),
+    "AdamW": lambda ps: torch.optim.AdamW(ps, lr=0.01),
+    "RMSprop": lambda ps: torch.optim.RMSprop(ps, lr=0.01),
+    "Adagrad": lambda ps: torch.optim.Adagrad(ps, lr=0.05),
+}
+SCHEDULES = (
+    None,
+    None,
+    lambda o: torch.optim.lr_scheduler.StepLR(o, 2, 0.5),
+    lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 5),
+)
+LOSSES = {
+    "mse": lambda out, y, t: nn.functional.mse_loss(out, y),
+    "cross entropy": lambda out, y, t: nn.functional.cross_entropy(out, t),
+    "l1": lambda out, y, t: (out - y).abs().mean(),
+    "plain": lambda out, y, t: out.pow(2).sum() / out.shape[0],
+}
+
+
+def make_model(r):
+    layers = [nn.Linear(3, 4)] + [r.choice(LAYERS)() for _ in range(r.randint(0, 2))]
+    model = nn.Sequential(*layers, nn.Linear(4, 2))
+    if r.random() < 0.2:
+        model[0].weight.requires_grad_(False)
+    return model
+
+
+def make_step(r, model, optimizer, schedule):
+    loss_of = LOSSES[r.choice(list(LOSSES))]
+    clip = r.choice((None, None, "norm", "value"))
+    set_none = r.random() < 0.5
+    every = r.choice((1, 1, 1, 2))
+    gives = r.choice(("detached", "loss", "both", "nothing"))
+    micro = r.random() < 0.2
+    seen = {"count": 0}
+
+    def step(x, y, t):
+        if seen["count"] % every == 0:
+            optimizer.zero_grad(set_to_none=set_none)
+        out = model(x)
+        loss = loss_of(out, y, t)
+        loss.backward()
+        if micro:
+            loss_of(model(x * 0.5), y, t).backward()
+        if clip == "norm":
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        elif clip == "value":
+            nn.utils.clip_grad_value_(model.parameters(), 0.1)
+        seen["count"] += 1
+        if seen["count"] % every == 0:
+            optimizer.step()
+            if schedule is not None:
+                schedule.step()
+        if gives == "nothing":
+            return None
+        if gives == "both":
+            return loss.detach(), out.detach()
+        return loss if gives == "loss" else loss.detach()
+
+    return step
+
+
+def text(value):
+    if isinstance(value, torch.Tensor):
+        name = value.grad_fn.name() if value.grad_fn is not None else None
+        return repr(value.tolist()), value.requires_grad, name, value._version
+    if isinstance(value, tuple):
+        return [text(v) for v in value]
+    return repr(value)
+
+
+def run(seed, backend, tally):
+    """What each call gave and left behind."""
+    r = random.Random(seed)
+    torch.manual_seed(seed)
+    model = make_model(r)
+    optimizer = OPTIMIZERS[r.choice(list(OPTIMIZERS))](
+        [p for p in model.parameters() if p.requires_grad]
+    )
+    schedule = r.choice(SCHEDULES)
+    step = make_step(r, model, optimizer, schedule and schedule(optimizer))
+    if backend:
+        step = torch.compile(step, backend=backend)
+    sizes = r.choice(((4,), (4,), (4, 4, 4, 2)))
+    seen = []
+    for i in range(10):
+        torch.manual_seed(seed * 100 + i)
+        n = r.choice(sizes)
+        x, y, t = torch.randn(n, 3), torch.randn(n, 2), torch.randint(0, 2, (n,))
+        chance = r.random()
+        if chance < 0.05:
+            optimizer.param_groups[0]["lr"] *= 0.5
+        elif chance < 0.08:
+            model.train(not model.training)
+        elif chance < 0.11:
+            t[0] = 7
+        elif chance < 0.13:
+            model[0].bias.grad = None
+        elif chance < 0.15:
+            x = torch.randn(n, 5)
+        try:
+            given = text(step(x, y, t))
+        except (RuntimeError, IndexError) as error:
+            given = type(error).__name__, str(error)
+        seen.append(
+            (
+                given,
+                [text(p) for p in model.parameters()],
+                [text(b) for b in model.buffers()],
+                [p.grad is None or text(p.grad) for p in model.parameters()],
+                [sorted((k, text(v)) for k, v in s.items()) for s in optimizer.state.values()],
+                optimizer.param_groups[0]["lr"],
+                torch.rand(1).item(),
+            )
+        )
+    if backend:
+        tally["calls"] += len(seen)
+        tally["replays"] += step._counters()["replays"]
+    return seen
+
+
+def compare(seed, backend, tally):
+    """None, or what differs first."""
+    plain, compiled = run(seed, None, tally), run(seed, backend, tally)
+    for call, (a, b) in enumerate(zip(plain, compiled, strict=True), 1):
+        for part, (p, c) in enumerate(zip(a, b, strict=True)):
+            if p != c:
+                return f"seed {seed}, call {call}, part {part}:\n{p}\n{c}"
+    return None
+
+
+if __name__ == "__main__":
+    first, count = int(sys.argv[1]), int(sys.argv[2])
+    totals = {"calls": 0, "replays": 0}
+    for each in range(first, first + count):
+        difference = compare(each, "llvm" if each % 4 == 0 else "interpreter", totals)
+        if difference:
+            print(difference, flush=True)
+    print(totals)

@@ -12,7 +12,7 @@ import torch
 from measure import interleave, report
 
 
-def seed_step(module):
+def seed_step(module, gives=lambda loss: loss.item()):
     """The step of the seed's program: a layer of 10 × 10, relu, MSE, Adam, batch 32."""
     nn = module.nn
 
@@ -33,12 +33,14 @@ def seed_step(module):
         loss = loss_fn(model(x), y)
         loss.backward()
         optimizer.step()
-        return loss.item()
+        return gives(loss)
 
     return step
 
 
-def mlp_step(module, batch=128, sizes=(784, 512, 512, 10), make=None):
+def mlp_step(
+    module, batch=128, sizes=(784, 512, 512, 10), make=None, gives=lambda loss: loss.item()
+):
     """A step of an MLP with cross entropy."""
     nn = module.nn
     layers = []
@@ -54,7 +56,7 @@ def mlp_step(module, batch=128, sizes=(784, 512, 512, 10), make=None):
         loss = loss_fn(model(x), y)
         loss.backward()
         optimizer.step()
-        return loss.item()
+        return gives(loss)
 
     return step
 
@@ -120,6 +122,16 @@ def chain_backward(module):
 def both(title, make, **options):
     variants = {"PyTorch": make(torch), "Prong": make(prong)}
     report(title, interleave(variants, **options), "PyTorch")
+
+
+def compiled(title, make, **options):
+    """The step as it is, and compiled as a whole: after three calls a replay of one program."""
+    step = prong.compile(make(prong))
+    for _ in range(8):
+        step()
+    assert step._counters()["replays"] >= 4, step._counters()["why_evaluated"]
+    variants = {"PyTorch": make(torch), "Prong": make(prong), "Prong, compiled": step}
+    report(title, interleave(variants, **options), "Prong")
 
 
 QUICK = {"repeats": 11, "sample_s": 0.03}
@@ -212,6 +224,18 @@ def main():
     for title, make, options in wanted:
         if args.only in title:
             both(title, make, **options)
+    detached = {"gives": lambda loss: loss.detach()}
+    for title, make, options in (
+        ("the seed's step, compiled", lambda m: seed_step(m, **detached), QUICK),
+        ("MLP step with SGD, compiled", lambda m: mlp_step(m, **detached), SLOW),
+        (
+            "MLP step with Adam, compiled",
+            lambda m: mlp_step(m, make=OPTIMIZERS["Adam"], **detached),
+            SLOW,
+        ),
+    ):
+        if args.only in title:
+            compiled(title, make, **options)
     if args.only in "memory":
         report_peaks()
 

@@ -279,6 +279,8 @@ Term Tracker::read_all(PyObject* dict, int what) {
 }
 
 void Tracker::read_type(PyTypeObject* type) {
+  static PyObject* const name = PyUnicode_InternFromString("__class__");
+  _PyType_Lookup(type, name);  // gives it a version, if it has none yet
   if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG))
     return give_up("a type without a version");
   Guard& g = guard(Guard::Kind::kTypeVersion, reinterpret_cast<PyObject*>(type));

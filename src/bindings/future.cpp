@@ -34,6 +34,7 @@ nb::object value_of(const PyFuture& f) {
 // Blocks without the GIL. A future whose task nobody started is run here.
 void block_until_done(const PyFuture& f) {
   if (f.future->is_done()) return;
+  if (capture::is_recording()) capture::thread_recorder().settle(nullptr);  // while the task runs
   WithoutGil released;
   f.future->wait();
 }

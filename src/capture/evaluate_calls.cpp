@@ -528,6 +528,15 @@ namespace {
 // May an op take this as an argument at each call?
 bool is_op_argument(Tracker& t, Term term, PyObject* value) {
   if (term.is_tensor() || term.is_number()) return true;
+  if (term.is_same() && (PyList_CheckExact(value) || PyTuple_CheckExact(value)) &&
+      !is_plain_value(value)) {  // of weights
+    if (PyList_CheckExact(value)) t.read_list(value);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(value, i);
+      if (!is_op_argument(t, t.same(item), item)) return false;
+    }
+    return t.is_on();
+  }
   if (term.is_same())
     return !door().is_tensor(value) &&
            (is_plain_value(value) || PySlice_Check(value) || !PyList_Check(value));

@@ -35,10 +35,10 @@ std::string name_of_callable(PyObject* callable) {
 
 // Builtins that only look at their arguments.
 bool is_pure_builtin(const char* name) {
-  return is_one_of(name, {"len",    "isinstance", "iter", "next",    "min",      "max",   "sum",  "abs",
-                          "round",  "divmod",     "pow",     "any",      "all",   "hash", "id",
-                          "ord",    "chr",        "repr",    "callable", "bin",   "hex",  "oct",
-                          "sorted", "issubclass", "hasattr", "getattr",  "format"});
+  return is_one_of(name, {"len", "isinstance", "iter",       "next",    "min",      "max",   "sum",
+                          "abs", "round",      "divmod",     "pow",     "any",      "all",   "hash",
+                          "id",  "ord",        "chr",        "repr",    "callable", "bin",   "hex",
+                          "oct", "sorted",     "issubclass", "hasattr", "getattr",  "format"});
 }
 
 bool is_pure_type(PyObject* type) {

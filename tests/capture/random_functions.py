@@ -280,6 +280,7 @@ class Writer:
             self.match,
             self.inner_class,
             self.gradient,
+            self.fork_,
         )
         pool = simple + deep if self.budget > 0 and self.depth < 5 else simple
         self.r.choice(pool)()
@@ -724,6 +725,32 @@ class Writer:
                     )
                 )
             )
+        self.tensors.append(name)
+
+    def fork_(self):
+        """Bodies whose order plain Python fixes: waited for at once, or pure."""
+        r, f, name = self.r, self.fresh("f"), self.fresh("t")
+        which = r.randint(0, 3)
+        if which == 0:
+            self.emit(f"{f} = torch.jit.fork(lambda q, by=2: q * by + {self.t()}, {self.tensor()})")
+            self.emit(f"{name} = {f}.wait()")
+        elif which == 1:
+            self.emit(f"def {f}(q, by=1):")
+
+            def body():
+                self.statements()
+                self.emit(f"return q * {self.number()} + by")
+
+            self.block(body)
+            self.emit(f"{name} = torch.jit.wait(torch.jit.fork({f}, {self.tensor()}, by=2))")
+        elif which == 2:
+            t, u = self.t(), self.t()
+            self.emit(f"{f} = [torch.jit.fork(lambda q, i=i: (q * i).tanh() + 1, {t}) for i in range(2)]")
+            self.emit(f"{name} = {f}[1].wait() * ({u} + 1) - {f}[0].wait()")
+        else:
+            self.emit(f"{f} = torch.jit.fork(torch.add, {self.t()}, {self.number()})")
+            self.emit(f"{f} = {{'a': torch.jit.fork(lambda p: p.wait() * 2, {f}), 'b': {f}}}")
+            self.emit(f"{name} = {f}['a'].wait() + {f}['b'].wait()")
         self.tensors.append(name)
 
     def comprehension(self):

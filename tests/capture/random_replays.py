@@ -147,7 +147,7 @@ class Writer:
     def statement(self):
         self.budget -= 1
         simple = [*[self.assign] * 5, self.assign_number, self.in_place, self.store, self.unpack]
-        simple += [self.made, self.closure]
+        simple += [self.made, self.closure, self.fork_]
         deep = [self.if_, self.if_, self.for_, self.leave]
         self.r.choice(simple + deep if self.budget > 0 and self.depth < 5 else simple)()
 
@@ -235,6 +235,25 @@ class Writer:
                     f"{t} = {f}({self.tensor()}, {self.number()}, 2)",
                     f"{t} = {f}({self.tensor()}) if {self.condition()} else {f}({self.number()})",
                     f"{t} = (lambda q: q - {self.number()})({self.tensor()})",
+                )
+            )
+        )
+        self.tensors.append(t)
+
+    def fork_(self):
+        f, t, u = self.fresh("f"), self.fresh("t"), self.r.choice(self.tensors)
+        self.emit(f"def {f}(a, by=1): return a.tanh() * {self.number()} + {u} * by")
+        first = f"torch.jit.fork({f}, {self.tensor()})"
+        second = f"torch.jit.fork({f}, {u}, by={self.number()})"
+        self.emit(
+            self.r.choice(
+                (
+                    f"{t} = {first}.wait()",
+                    f"{f} = [{first}, {second}]; {t} = {f}[1].wait() + {u}; {t} = {t} * {f}[0].wait()",
+                    f"{f} = {{'a': {first}, 'b': {second}}}; {t} = torch.jit.wait({f}['b'])",
+                    f"{f} = torch.jit.fork(lambda p: p.wait() + 1, {first}); {t} = {f}.wait()",
+                    f"{f} = [torch.jit.fork({f}, {u} * i) for i in range(3)]; {t} = {f}[1].wait() - {f}[2].wait()",
+                    f"{t} = torch.jit.fork({u}.add_, {self.number()}).wait() + {first}.wait()",
                 )
             )
         )

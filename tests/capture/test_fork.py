@@ -515,3 +515,15 @@ def test_back_ends_and_the_checking_mode(backend):
         for _ in range(3):
             assert same(compiled(x, w), f(x, w))
         assert compiled._counters()["plans"] == 1
+
+
+def test_an_lstm_both_ways():
+    there, back = torch.nn.LSTM(4, 5), torch.nn.LSTM(4, 5)
+
+    def f(x):
+        task = torch.jit.fork(there, x)
+        y, _ = back(torch.flip(x, [0]))
+        return torch.cat([task.wait()[0], torch.flip(y, [0])], -1)
+
+    with torch.no_grad():
+        replayed(f, torch.randn(6, 2, 4))

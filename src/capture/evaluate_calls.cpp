@@ -649,9 +649,10 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   }
   if (self.is_made() && t->made(self).kind == Made::Kind::kFuture)
     return future_result(callable, self);
-  bool all_fit = true;
-  for (size_t i = 0; i < terms.size(); ++i)
-    all_fit = all_fit && is_op_argument(*t, terms[i], args[i]);
+  bool all_fit = door().is_op(function) || self.is_tensor();
+  for (size_t i = 0; i < terms.size() && all_fit; ++i)
+    all_fit = is_op_argument(*t, terms[i], args[i]);
+  if (!t->is_on()) return {};  // a list that it was given holds something else than weights
   if (door().is_op(function)) {
     if (all_fit) {
       if (t->has_numbers()) bind_numbers(function, terms, args);

@@ -527,3 +527,12 @@ def test_an_lstm_both_ways():
 
     with torch.no_grad():
         replayed(f, torch.randn(6, 2, 4))
+
+
+def test_a_list_that_holds_an_argument_is_no_list_of_weights():
+    def f(x, tree):
+        return torch.stack(tree) + len(tree) + sum(t.sum() for t in tree) + x
+
+    compiled, _ = counted(f)
+    for _ in range(3):
+        assert same(compiled(X, [X, X * 2]), f(X, [X, X * 2]))

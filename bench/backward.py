@@ -5,7 +5,7 @@ import sys
 
 import prong
 import torch
-from measure import interleave, report
+from measure import interleave, on_one_thread, report
 
 ROWS = (4096, 1024)
 
@@ -84,6 +84,9 @@ CASES = {
 
 
 def main():
+    if "--one-thread" in sys.argv:
+        sys.argv.remove("--one-thread")
+        on_one_thread(prong, torch)
     for title, (sizes, make) in CASES.items():
         if len(sys.argv) > 1 and not any(word in title for word in sys.argv[1:]):
             continue

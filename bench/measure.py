@@ -5,6 +5,17 @@ import math
 import statistics
 import time
 
+clock = time.perf_counter
+
+
+def on_one_thread(*modules):
+    """One thread for each, and the processor's time instead of the clock's: what a machine that
+    others use at the same time disturbs least."""
+    global clock
+    for module in modules:
+        module.set_num_threads(1)
+    clock = time.process_time
+
 
 def interleave(variants, repeats=15, sample_s=0.05, warm=2):
     """Median seconds a call of each zero-argument callable in ``variants`` {name: callable}.
@@ -16,9 +27,9 @@ def interleave(variants, repeats=15, sample_s=0.05, warm=2):
     for name, fn in variants.items():
         for _ in range(warm):
             fn()
-        start = time.perf_counter()
+        start = clock()
         fn()
-        calls[name] = max(1, math.ceil(sample_s / max(time.perf_counter() - start, 1e-9)))
+        calls[name] = max(1, math.ceil(sample_s / max(clock() - start, 1e-9)))
     samples = {name: [] for name in variants}
     order = list(variants)
     for i in range(repeats):
@@ -27,10 +38,10 @@ def interleave(variants, repeats=15, sample_s=0.05, warm=2):
             fn, n = variants[name], calls[name]
             gc.collect()
             gc.disable()
-            start = time.perf_counter()
+            start = clock()
             for _ in range(n):
                 fn()
-            samples[name].append((time.perf_counter() - start) / n)
+            samples[name].append((clock() - start) / n)
             gc.enable()
     return {name: statistics.median(values) for name, values in samples.items()}
 

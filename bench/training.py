@@ -9,7 +9,7 @@ import sys
 
 import prong
 import torch
-from measure import interleave, report
+from measure import interleave, on_one_thread, report
 
 
 def seed_step(module, gives=lambda loss: loss.item()):
@@ -189,7 +189,10 @@ def main():
     parser.add_argument("--peak", help="print the peak memory of one side, in bytes")
     parser.add_argument("--case", type=int, default=0, help="which of PEAKS")
     parser.add_argument("--only", default="", help="run only what has this in its title")
+    parser.add_argument("--one-thread", action="store_true", help="one thread, processor time")
     args = parser.parse_args()
+    if args.one_thread:
+        on_one_thread(prong, torch)
     if args.peak:
         peak(args.peak, args.case)
         return
@@ -207,7 +210,7 @@ def main():
                 lambda m, b=batch, c=channels, n=size: residual_block_step(m, b, c, n),
                 SLOW,
             )
-            for batch, channels, size in ((8, 64, 56), (8, 128, 28), (8, 256, 14))
+            for batch, channels, size in ((8, 64, 56), (8, 128, 28), (8, 256, 14), (8, 512, 7))
         ),
         ("three small ops, no gradients", lambda m: recorded_ops(m, False), QUICK),
         ("three small ops, recorded", lambda m: recorded_ops(m, True), QUICK),

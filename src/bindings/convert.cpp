@@ -70,8 +70,7 @@ bool int_to_ivalue(PyObject* object, IValue* out) {
     int overflow = 0;
     const long long x = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow)
-      throw_error(ErrorKind::kRuntime,
-                  "Overflow when unpacking long: the int does not fit 64 bits");
+      throw_error(ErrorKind::kOverflow, "int too big to convert: it does not fit 64 bits");
     *out = IValue(static_cast<int64_t>(x));
     return true;
   }

@@ -76,6 +76,9 @@ class Survey {
       return;
     }
     if (PyLong_Check(data)) {
+      int overflow = 0;
+      PyLong_AsLongLongAndOverflow(data, &overflow);
+      PRONG_CHECK(!overflow, kValue, "Overflow when unpacking long long: it does not fit 64 bits");
       has_int_ = true;
       return;
     }

@@ -62,7 +62,8 @@ def test_tensor_values_and_options():
         ([1, "a"], TypeError, "str"),
         ({}, (TypeError, RuntimeError), "dict"),
         ([[1], 2], TypeError, "not a sequence"),
-        (2**64, RuntimeError, "Overflow"),
+        (2**64, ValueError, "Overflow"),
+        ([1, -(2**70)], ValueError, "Overflow"),
     ],
     ids=repr,
 )

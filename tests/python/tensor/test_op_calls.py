@@ -206,3 +206,10 @@ def test_promotion_queries():
     assert torch.can_cast(torch.int64, torch.float32) and not torch.can_cast(
         torch.float32, torch.int64
     )
+
+
+def test_a_number_that_is_too_big_is_an_overflow():
+    x = torch.ones(2)
+    for call in (lambda: x * 10**20, lambda: 2**63 + x, lambda: x.fill_(-(10**20))):
+        with pytest.raises(OverflowError, match="too big"):
+            call()

@@ -137,7 +137,12 @@ bool is_opaque(PyObject* callable) {
   if (std::strncmp(type, "nanobind.", 9) == 0 || std::strncmp(type, "prong.", 6) == 0 ||
       std::strcmp(type, "method-wrapper") == 0)
     return false;
-  if (std::strcmp(type, "functools.partial") == 0) return true;
+  if (std::strcmp(type, "functools.partial") == 0) {
+    PyObject* function = PyObject_GetAttrString(callable, "func");
+    Py_XDECREF(function);  // the partial keeps it
+    return !function || is_opaque(function);
+  }
+  if (std::strncmp(type, "operator.", 9) == 0) return false;
   if (PyWeakref_CheckRef(callable)) return false;
   return !PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE);
 }
@@ -211,7 +216,8 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
   if (owner.is_made() && t->made(owner).kind == Made::Kind::kInstance)
     return made_attribute(object, owner, name, value);
   if (owner.is_made()) {
-    if (PyMethod_Check(value) && !is_bound) {  // of super()
+    if (PyMethod_Check(value) && t->peek(owner).kind == Made::Kind::kOpaque &&
+        PyMethod_GET_SELF(value) != object) {  // of super()
       PyObject* self = PyMethod_GET_SELF(value);
       const Term self_term = t->find(self);
       if (!self_term.is_known()) t->give_up("super() of an object of unknown origin");
@@ -244,8 +250,9 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
   if (PyType_Check(object)) {
     auto* type = reinterpret_cast<PyTypeObject*>(object);
     PyObject* of_class = _PyType_Lookup(Py_TYPE(object), name);  // goes first only if it is data
-    const bool is_usual = !of_class || (Py_TYPE(object) == &PyType_Type &&
-                                        !Py_TYPE(of_class)->tp_descr_set);
+    const bool is_usual = Py_TYPE(object)->tp_getattro == PyType_Type.tp_getattro &&
+                          (!of_class || !Py_TYPE(of_class)->tp_descr_set);
+    if (is_usual && Py_TYPE(object) != &PyType_Type) t->read_type(Py_TYPE(object));
     if (is_usual && _PyType_Lookup(type, name)) {
       t->read_type(type);
       return t->same(value);
@@ -276,8 +283,9 @@ Term Evaluator::made_attribute(PyObject* object, Term owner, PyObject* name, PyO
     const Made& m = t->made(owner);
     for (size_t k = 0; k < m.keys.size(); ++k)
       if (same_value(m.keys[k].get(), name) && m.objects[k] == value) return m.items[k];
-  } else if (found && !is_data && (found == value || PyFunction_Check(value) ||
-                                   PyCFunction_Check(value) || PyMethod_Check(value))) {
+  } else if (found && !is_data &&
+             (found == value || PyFunction_Check(value) || PyCFunction_Check(value) ||
+              PyMethod_Check(value))) {
     return t->same(value);
   }
   if (value == reinterpret_cast<PyObject*>(type)) return Term::same();
@@ -310,7 +318,9 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
   const char* word = text_of(name);
   if (is_plain_value(object) ||
       is_builtin_container(type)) {  // methods of str, dict, list and the like
-    if (PyCFunction_Check(value)) return Term::same();
+    if (PyCFunction_Check(value) || value == reinterpret_cast<PyObject*>(type) ||
+        (is_plain_value(object) && is_plain_value(value)))
+      return Term::same();
     t->give_up("an attribute of a builtin value");
     return {};
   }
@@ -324,6 +334,9 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
   PyObject* dict = instance_dict(object);
   if (descriptor && Py_TYPE(descriptor)->tp_descr_set) {
     if (is_one_of(word, {"__dict__", "__class__"})) return Term::same();
+    const bool is_slot = Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
+    if (is_slot || (PyFunction_Check(object) && is_plain_value(value)))
+      return t->read_member(object, name, value);
     t->give_up(std::string("the descriptor of attribute ") + word);
     return {};
   }
@@ -415,6 +428,72 @@ Evaluator::Next Evaluator::delete_attribute(const Instruction& i) {
   return Next::kGo;
 }
 
+// Has the object an attribute, without code of the program's being asked? Guards on the answer.
+std::optional<bool> Evaluator::has_attribute(PyObject* object, Term owner, PyObject* name) {
+  Tracker* t = tracker();
+  PyTypeObject* type = Py_TYPE(object);
+  if (is_plain_value(object) && owner.is_same()) return _PyType_Lookup(type, name) != nullptr;
+  const bool is_made = owner.is_made() && t->peek(owner).kind == Made::Kind::kInstance;
+  if (PyFunction_Check(object)) {
+    PyObject* found = _PyType_Lookup(type, name);
+    return found && Py_TYPE(found)->tp_descr_set ? std::optional(true) : std::nullopt;
+  }
+  if (PyType_Check(object) && owner.is_same()) {
+    t->read_type(reinterpret_cast<PyTypeObject*>(object));
+    if (_PyType_Lookup(reinterpret_cast<PyTypeObject*>(object), name)) return true;
+    return _PyType_Lookup(type, name) ? std::nullopt : std::optional(false);
+  }
+  if (!(owner.is_same() || is_made) || !has_usual_access(type) ||
+      !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
+    return std::nullopt;
+  t->read_type(type);
+  if (!is_made) t->read_type_of(object);
+  PyObject* descriptor = _PyType_Lookup(type, name);
+  if (descriptor && Py_TYPE(descriptor)->tp_descr_set) return std::nullopt;
+  PyObject* dict = instance_dict(object);
+  PyObject* own = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
+  if (!is_made && dict && (own || !descriptor)) t->read_dict(dict, name, own, type);
+  if (own || descriptor) return true;
+  PyObject* fallback = type_attribute(type, "__getattr__");
+  if (!fallback) return false;
+  if (is_made || !dict || !is_module_getattr(type)) return std::nullopt;
+  for (const char* store : {"_parameters", "_buffers", "_modules"}) {
+    PyObject* key = interned(store);
+    PyObject* items = PyDict_GetItemWithError(dict, key);
+    t->read_dict(dict, key, items);
+    Py_DECREF(key);  // interned names of modules live on
+    PyObject* found = items && is_dict(items) ? PyDict_GetItemWithError(items, name) : nullptr;
+    if (items && is_dict(items)) t->read_dict(items, name, found);
+    if (found) return true;
+  }
+  return false;
+}
+
+Term Evaluator::attribute_call_term(std::string_view word, PyObject* const* args,
+                                    const std::vector<Term>& terms, PyObject* result) {
+  Tracker* t = tracker();
+  const size_t n = terms.size();
+  if (word == "type" && n == 1) {
+    if (terms[0].is_same() && !is_plain_value(args[0])) t->read_type_of(args[0]);
+    if (terms[0].is_known() && !PyType_Check(args[0])) return t->same(result);
+  } else if (n >= 2 && PyUnicode_Check(args[1]) && t->is_plain(terms[1], args[1])) {
+    const std::optional<bool> has = has_attribute(args[0], terms[0], args[1]);
+    if (word == "hasattr" && has) return Term::same();
+    if (word == "getattr" && has == false && n == 3) return terms[2];
+    if (word == "getattr" && (has == true || n == 2))
+      return attribute_term(args[0], terms[0], args[1], result);
+    if (word == "setattr" && n == 3 && terms[0].is_made() && terms[2].is_known() &&
+        t->peek(terms[0]).kind == Made::Kind::kInstance) {
+      PyObject* dict = instance_dict(args[0]);
+      if (dict && PyDict_GetItemWithError(dict, args[1]) == args[2])
+        t->set_named(terms[0], args[1], args[2], terms[2]);
+      return Term::same();
+    }
+  }
+  t->give_up(cat("calls ", word));
+  return {};
+}
+
 // ── calls ──
 
 PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args,
@@ -459,7 +538,11 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
     }
     if (PyType_Check(callable) && term.is_same()) {
       auto* type = reinterpret_cast<PyTypeObject*>(callable);
-      if (Py_TYPE(type)->tp_call == PyType_Type.tp_call && is_instance_class(type)) {
+      const bool is_named_tuple = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
+                                  PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS) &&
+                                  !door().is_op(callable);
+      if (Py_TYPE(type)->tp_call == PyType_Type.tp_call &&
+          (is_instance_class(type) || is_named_tuple)) {
         t->read_type(type);
         makes = type;
         PyObject* maker = type_attribute(type, "__new__");
@@ -467,7 +550,8 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
           function = PyObject_GetAttrString(maker, "__func__");
           Py_XDECREF(function);  // the class keeps it
           with_self.push_back(term);
-        } else if (PyObject* init = type_attribute(type, "__init__"); init && PyFunction_Check(init)) {
+        } else if (PyObject* init = type_attribute(type, "__init__");
+                   init && PyFunction_Check(init)) {
           function = init;
           next.makes_self = true;
           with_self.push_back(Term::same());
@@ -478,8 +562,7 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
       const Term closure =
           term.is_made() && t->made(term).kind == Made::Kind::kFunction ? term : Term();
       with_self.insert(with_self.end(), terms.begin(), terms.end());
-      next = {function, &with_self, kwnames, with_self.size() - by_name, closure,
-              next.makes_self};
+      next = {function, &with_self, kwnames, with_self.size() - by_name, closure, next.makes_self};
     } else {
       with_self.clear();
     }
@@ -497,12 +580,15 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   if (makes) t->making.pop_back();
   t = tracker();
   if (!value) {
-    if (t && !next.function && !is_escaped_error_followed)
+    if (t && !next.function && !is_escaped_error_followed) {
+      escaped_error = nullptr;
       is_escaped_error_followed = is_error_transparent(callable, term, args, terms, kwnames);
+    }
     return nullptr;
   }
   if (makes && t) {
-    *result = t->find(value);
+    const bool is_plainly_made = !next.function && Py_IS_TYPE(value, makes);
+    *result = is_plainly_made && PyTuple_Check(value) ? t->adopt(value) : t->find(value);
     if (!result->is_known() && Py_IS_TYPE(value, makes) && !next.function)
       *result = t->make_instance(value);
     if (!result->is_known()) t->give_up("a class whose instances are made in a way of its own");
@@ -516,10 +602,10 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
 bool Evaluator::is_error_transparent(PyObject* callable, Term term, PyObject* const* args,
                                      const std::vector<Term>& terms, PyObject* kwnames) {
   Tracker* t = tracker();
-  const bool is_method = term.is_made() && t->made(term).kind == Made::Kind::kMethod;
+  const bool is_method = term.is_made() && t->peek(term).kind == Made::Kind::kMethod;
   Term unused;
   return term.is_known() &&
-         follow_transparent(callable, is_method ? t->made(term).items[1] : Term(), args, terms,
+         follow_transparent(callable, is_method ? t->peek(term).items[1] : Term(), args, terms,
                             kwnames, nullptr, &unused);
 }
 
@@ -661,12 +747,11 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     t->give_up("an op's argument is not followed");
     return {};
   }
-  const bool is_append = self.is_made() && t->peek(self).kind == Made::Kind::kList &&
-                         PyCFunction_Check(function) &&
-                         std::strcmp(reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name,
-                                     "append") == 0;
+  const bool is_append =
+      self.is_made() && t->peek(self).kind == Made::Kind::kList && PyCFunction_Check(function) &&
+      std::strcmp(reinterpret_cast<PyCFunctionObject*>(function)->m_ml->ml_name, "append") == 0;
   if (is_append && terms.size() == 1 && terms[0].is_known()) {
-    if (terms[0].is_number()) t->append(self, args[0], terms[0]);
+    t->append(self, args[0], terms[0]);
     return Term::same();
   }
   if (function == is_instance && terms.size() == 2 && terms[0].is_number() && terms[1].is_same() &&
@@ -704,7 +789,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   }
   if (self.is_made() && self_object) {
     Term followed;
-    if (follow_transparent(function, self, args, terms, kwnames, result, &followed)) return followed;
+    if (follow_transparent(function, self, args, terms, kwnames, result, &followed))
+      return followed;
     t->give_up(std::string("method ") + word + " of a container");
     return {};
   }
@@ -740,6 +826,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     if (terms[0].is_same() && !is_plain_value(args[0])) t->read_type_of(args[0]);
     return Term::same();
   }
+  if (is_builtin && !kwnames && is_one_of(word, {"getattr", "hasattr", "setattr", "type"}))
+    return attribute_call_term(word, args, terms, result);
   const bool is_pure_place =
       PyType_Check(function)
           ? !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(function), Py_TPFLAGS_HEAPTYPE)
@@ -753,8 +841,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
                        "divmod", "pow",  "range", "sqrt",  "ceil", "floor", "log",  "exp",  "cos",
                        "sin",    "prod", "gcd",   "isqrt", "chr",  "ord",   "hash", "tuple"}))
     return Term::same();
-  if (Term followed;
-      follow_transparent(function, self, args, terms, kwnames, result, &followed))
+  if (Term followed; follow_transparent(function, self, args, terms, kwnames, result, &followed))
     return followed;
   t->give_up(std::string("calls ") + name_of_callable(callable));
   return {};
@@ -856,11 +943,11 @@ Evaluator::Next Evaluator::make_function(const Instruction& i) {
     }
     f->func_closure = pop();
   }
-  if (i.arg & 7) {
-    if (t) t->give_up("a function with defaults or annotations is made");
-    if (i.arg & 4) f->func_annotations = pop();
-    if (i.arg & 2) f->func_kwdefaults = pop();
-    if (i.arg & 1) f->func_defaults = pop();
+  for (const int flag : {4, 2, 1}) {
+    if (!(i.arg & flag)) continue;
+    if (t && flag != 4 && !term().is_known()) t->give_up("defaults of unknown origin");
+    PyObject* part = pop();
+    (flag == 4 ? f->func_annotations : flag == 2 ? f->func_kwdefaults : f->func_defaults) = part;
   }
   Term m;
   if (t && t->is_on()) m = t->make(Made::Kind::kFunction, std::move(cells), std::move(objects));

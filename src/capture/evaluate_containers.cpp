@@ -169,8 +169,7 @@ Evaluator::Next Evaluator::update_container(const Instruction& i) {
               t->vouch(added_term, added, !is_shallow)) &&
              (i.opcode != MAP_ADD || t->vouch(term(2), top(2), true))))
     t->give_up("a container gets values that are not followed");
-  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor())
-    t->give_up("iteration over a tensor");
+  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor()) t->give_up("iteration over a tensor");
   int done = 0;
   switch (i.opcode) {
   case LIST_APPEND:
@@ -204,8 +203,7 @@ Evaluator::Next Evaluator::update_container(const Instruction& i) {
     done = PyDict_Update(container, added);
   }
   if (done < 0) return Next::kError;
-  if (t = tracker(); t && i.opcode == LIST_APPEND && added_term.is_number())
-    t->append(into, added, added_term);
+  if (t = tracker(); t && i.opcode == LIST_APPEND) t->append(into, added, added_term);
   if (t && i.opcode == MAP_ADD) t->set_named(into, top(2), added, added_term);
   drop(count);
   return Next::kGo;

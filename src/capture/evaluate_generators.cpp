@@ -39,11 +39,21 @@ Evaluator::Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& c
 PyObject* Evaluator::suspend(ProngEntry* entry) {
   PyObject* value = pop();
   returned_term = is_tracked_ ? terms_[static_cast<size_t>(sp_ - slots_)] : Term();
-  if (Tracker* t = tracker()) t->keep_generator(generator_, terms_);
+  if (Tracker* t = tracker()) {
+    see_through(returned_term, value);
+    t->keep_generator(generator_, terms_);
+  }
   prong_suspend_generator(frame_);
   prong_set_stack_top(frame_, static_cast<int>(sp_ - slots_));
   prong_leave_frame(thread_, entry);
   return value;
+}
+
+// Builtin code may take the value, and look at all that it holds.
+void Evaluator::see_through(Term term, PyObject* value) {
+  Tracker* t = tracker();
+  if (t && term.is_same() && !is_plain_value(value) && !t->vouch(term, value, true))
+    t->give_up("a value from outside is given to builtin code");
 }
 
 Evaluator::Next Evaluator::send(const Instruction& i) {
@@ -55,8 +65,7 @@ Evaluator::Next Evaluator::send(const Instruction& i) {
   if (status == PYGEN_ERROR) return Next::kError;
   Term made;
   if (Tracker* t = tracker()) {
-    const bool is_generator =
-        term(2).is_made() && t->peek(term(2)).kind == Made::Kind::kGenerator;
+    const bool is_generator = term(2).is_made() && t->peek(term(2)).kind == Made::Kind::kGenerator;
     if (is_generator && returned_term.is_known())
       made = returned_term;
     else if (status == PYGEN_RETURN && given == Py_None && term(2).is_made())

@@ -164,7 +164,7 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     }
     const int done = PyObject_SetItem(container, key, value);
     if (done < 0) return Next::kError;
-    if (Tracker* t = tracker(); t && term(2).is_made() && term(3).is_number())
+    if (Tracker* t = tracker(); t && term(2).is_made() && term(3).is_known())
       t->set_item(term(2), key, value, term(3));
     drop(3);
     return Next::kGo;

@@ -85,7 +85,8 @@ Term Evaluator::iterator_term(PyObject* source, Term s) {
     return {};
   }
   const bool has_places =
-      (s.is_made() && (t->made(s).kind == Made::Kind::kTuple || t->made(s).kind == Made::Kind::kList)) ||
+      (s.is_made() &&
+       (t->made(s).kind == Made::Kind::kTuple || t->made(s).kind == Made::Kind::kList)) ||
       (s.is_same() && (PyRange_Check(source) || PyTuple_CheckExact(source) ||
                        PyList_CheckExact(source) || PyUnicode_CheckExact(source)));
   if (!t->vouch(s, source, false)) {
@@ -133,7 +134,8 @@ Evaluator::Next Evaluator::for_iter(const Instruction& i) {
   set_pending_call({});
   PyObject* value = Py_TYPE(iterator)->tp_iternext(iterator);
   if (!value) {
-    if (Tracker* t = tracker(); t && !term().is_made()) t->give_up("an iterator that is not followed");
+    if (Tracker* t = tracker(); t && !term().is_made())
+      t->give_up("an iterator that is not followed");
     if (PyErr_Occurred()) {
       if (!PyErr_ExceptionMatches(PyExc_StopIteration)) return Next::kError;
       PyErr_Clear();
@@ -152,8 +154,7 @@ Evaluator::Next Evaluator::unpack(const Instruction& i) {
   const bool has_star = i.opcode == UNPACK_EX;
   const int before = has_star ? i.arg & 0xff : i.arg, after = has_star ? i.arg >> 8 : 0;
   PyObject* source = top();
-  const bool is_tuple =
-      PyTuple_Check(source) && Py_TYPE(source)->tp_iter == PyTuple_Type.tp_iter;
+  const bool is_tuple = PyTuple_Check(source) && Py_TYPE(source)->tp_iter == PyTuple_Type.tp_iter;
   const Py_ssize_t n = before + after;
   const bool is_direct = is_tuple || PyList_CheckExact(source);
   Tracker* t = tracker();
@@ -164,8 +165,8 @@ Evaluator::Next Evaluator::unpack(const Instruction& i) {
   std::vector<PyObject*> items;
   std::vector<Term> terms;
   const Term s = term();
-  if (is_direct && (has_star ? PySequence_Fast_GET_SIZE(source) >= n
-                             : PySequence_Fast_GET_SIZE(source) == n)) {
+  if (is_direct &&
+      (has_star ? PySequence_Fast_GET_SIZE(source) >= n : PySequence_Fast_GET_SIZE(source) == n)) {
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(source); ++k) {
       items.push_back(Py_NewRef(PySequence_Fast_GET_ITEM(source, k)));
       Term each;

@@ -8,6 +8,15 @@
 namespace prong::capture {
 
 thread_local bool is_escaped_error_followed = false;
+thread_local PyObject* escaped_error = nullptr;
+
+PyObject* current_error() {
+  PyObject *kind, *error, *trace;
+  PyErr_Fetch(&kind, &error, &trace);
+  PyErr_NormalizeException(&kind, &error, &trace);
+  PyErr_Restore(kind, error, trace);
+  return error;
+}
 
 namespace {
 
@@ -90,9 +99,10 @@ Evaluator::Next Evaluator::step_exception(const Instruction& i) {
   case WITH_EXCEPT_START: {
     PyObject* held[3];
     PyObject* const* args = exit_arguments(top(1), held);
-    Term made;
+    Term made, trace_term;
+    if (Tracker* t = tracker()) trace_term = t->make(Made::Kind::kException, {}, {});
     PyObject* value =
-        invoke(top(4), term(4), args, {Term::same(), term(1), Term()}, nullptr, &made);
+        invoke(top(4), term(4), args, {Term::same(), term(1), trace_term}, nullptr, &made);
     Py_DECREF(held[2]);
     if (!value) return Next::kError;
     push(value, made);
@@ -104,8 +114,9 @@ Evaluator::Next Evaluator::step_exception(const Instruction& i) {
     for (Py_ssize_t k = 0; k < n; ++k) {
       PyObject* kind = PyTuple_Check(kinds) ? PyTuple_GET_ITEM(kinds, k) : kinds;
       if (PyExceptionClass_Check(kind)) continue;
-      PyErr_SetString(PyExc_TypeError, "catching classes that do not inherit from BaseException is "
-                                       "not allowed");
+      PyErr_SetString(PyExc_TypeError,
+                      "catching classes that do not inherit from BaseException is "
+                      "not allowed");
       return Next::kError;
     }
     if (!term(1).is_known()) lose("an exception class of unknown origin");
@@ -187,7 +198,9 @@ Evaluator::Next Evaluator::raise(const Instruction& i) {
 
 // Is the error that `i` raised raised at each call that the guards let through?
 bool Evaluator::is_error_followed(const Instruction& i) {
-  const bool came_from_below = std::exchange(is_escaped_error_followed, false);
+  const bool came_from_below = std::exchange(is_escaped_error_followed, false) &&
+                               (!escaped_error || escaped_error == current_error());
+  escaped_error = nullptr;
   switch (i.opcode) {
   case RAISE_VARARGS:
   case UNPACK_SEQUENCE:

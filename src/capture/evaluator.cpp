@@ -132,7 +132,8 @@ bool Evaluator::bind_arguments() {
     extra_keys.emplace_back(name);
   }
   for (size_t s = 0; s < is_set.size(); ++s)
-    if (!is_set[s]) terms_[s] = t->same(slots_[s]);  // a default
+    if (!is_set[s])  // a default; the call may have made it, as it made the function
+      terms_[s] = closure_.is_made() ? t->find(slots_[s]) : t->same(slots_[s]);
   if (varargs) {
     const Term made = t->make(Made::Kind::kTuple, std::move(rest), std::move(rest_objects));
     terms_[count + keyword_only] = made;
@@ -153,6 +154,7 @@ bool Evaluator::bind_unannounced(Tracker& t) {
   PyObject* function = reinterpret_cast<PyObject*>(f);
   const auto count = static_cast<size_t>(co_->co_argcount + co_->co_kwonlyargcount);
   const bool is_init = PyUnicode_CompareWithASCIIString(f->func_name, "__init__") == 0;
+  is_called_by_builtin_ = true;
   Term known = t.find(function);
   if (!known.is_known() && count && slots_[0] && t.is_method_of(function, slots_[0]))
     known = Term::same();
@@ -196,6 +198,13 @@ PyObject* Evaluator::run() {
   return loop();
 }
 
+// The interpreter unwinds the frame; who called it may ask whether this is the error that came.
+PyObject* Evaluator::leave_by_error(int unit) {
+  PyObject* result = interpret(unit, 1);
+  if (!result) escaped_error = current_error();
+  return result;
+}
+
 PyObject* Evaluator::loop() {
   ProngEntry entry;
   if (prong_enter_frame(thread_, frame_, &entry) < 0) return nullptr;
@@ -221,6 +230,7 @@ PyObject* Evaluator::loop() {
     case Next::kReturn: {
       PyObject* result = pop();
       returned_term = is_tracked_ ? terms_[static_cast<size_t>(sp_ - slots_)] : Term();
+      if (is_called_by_builtin_) see_through(returned_term, result);
       prong_set_stack_top(frame_, static_cast<int>(sp_ - slots_));
       prong_leave_frame(thread_, &entry);
       return result;
@@ -233,12 +243,13 @@ PyObject* Evaluator::loop() {
       if (is_traced()) return hand_over_traced(i.unit, &entry);
       if (handle_error(i.unit, true)) continue;
       prong_leave_frame(thread_, &entry);
-      return interpret(i.unit, 1);
+      return leave_by_error(i.unit);
     case Next::kReraise:
       if (handle_error(i.unit, false)) continue;
       is_escaped_error_followed = is_tracked_ && raised_term_.is_known();
       while (sp_ > slots_ + code_.num_slots) Py_XDECREF(pop());
       prong_set_stack_top(frame_, code_.num_slots);
+      escaped_error = current_error();
       prong_leave_frame(thread_, &entry);
       return nullptr;
     case Next::kDrop:
@@ -291,6 +302,16 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
     return load_attribute(i, false);
   case LOAD_METHOD:
     return load_attribute(i, true);
+  case MATCH_SEQUENCE:
+  case MATCH_MAPPING:
+  case MATCH_KEYS:
+  case MATCH_CLASS:
+    return step_match(i);
+  case STORE_GLOBAL:
+  case DELETE_DEREF:
+  case IMPORT_NAME:
+  case IMPORT_FROM:
+    return step_name(i);
   case RETURN_GENERATOR:
     return Next::kGenerator;
   case YIELD_VALUE:
@@ -457,6 +478,7 @@ Evaluator::Next Evaluator::step_variable(const Instruction& i) {
     PyObject* cell = slots_[i.arg];
     const Term cell_term = terms_[static_cast<size_t>(i.arg)], value_term = term();
     PyObject* value = pop();
+    if (t && t->is_fragile(value_term)) t->give_up("a variable of a closure holds a generator");
     if (t && cell_term.is_made()) {
       t->made(cell_term).items[0] = value_term;
       t->made(cell_term).objects[0] = value;

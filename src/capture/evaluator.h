@@ -4,6 +4,8 @@
 // hook in evaluator.cpp.
 #pragma once
 
+#include <string_view>
+
 #include "capture/bytecode.h"
 #include "capture/forked_body.h"
 #include "capture/frame_311.h"
@@ -24,7 +26,7 @@ struct PendingCall {
   const std::vector<Term>* terms = nullptr;  // of positional arguments, then those named by kwnames
   PyObject* kwnames = nullptr;
   size_t count = 0;
-  Term closure;  // the function, where the call made it
+  Term closure;             // the function, where the call made it
   bool makes_self = false;  // __init__ of an object that nobody knows yet
 };
 // The next frame, if it is of that function, takes the terms.
@@ -99,9 +101,21 @@ class Evaluator {
   Next delete_attribute(const Instruction& i);
   bool unpack_iterable(PyObject* source, int before, int after, std::vector<PyObject*>* items,
                        std::vector<Term>* terms);
+  void see_through(Term term, PyObject* value);
+  PyObject* leave_by_error(int unit);
   PyObject* make_generator(const Instruction& i);
   PyObject* suspend(ProngEntry* entry);
   Next send(const Instruction& i);
+  std::optional<bool> has_attribute(PyObject* object, Term owner, PyObject* name);
+  Term attribute_call_term(std::string_view word, PyObject* const* args,
+                           const std::vector<Term>& terms, PyObject* result);
+  Next step_match(const Instruction& i);
+  Next match_class(const Instruction& i);
+  Next match_keys();
+  bool pattern_names(PyObject* type, int positional, PyObject* keywords, bool* is_self,
+                     std::vector<PyObject*>* names);
+  Next step_name(const Instruction& i);
+  Next import_name(const Instruction& i);
   Next step_walk(const Instruction& i);
   Next get_iterator();
   Term iterator_term(PyObject* source, Term s);
@@ -157,14 +171,15 @@ class Evaluator {
   PyObject** sp_;
   std::vector<Term> terms_;
   size_t next_ = 0;
-  PyObject* kwnames_ = nullptr;  // borrowed, for the next CALL
-  Term closure_;                 // of a function that the call made: its cells
+  PyObject* kwnames_ = nullptr;    // borrowed, for the next CALL
+  Term closure_;                   // of a function that the call made: its cells
   PyObject* generator_ = nullptr;  // borrowed: whose frame it is
   bool is_tracked_ = false;
   uint64_t nodes_before_call_ = 0;
   Term raised_term_;        // of the exception that is handled
   int32_t error_unit_ = 0;  // where the error counts as raised, for handlers
   bool is_raise_followed_ = false;
+  bool is_called_by_builtin_ = false;
   ForkedBody* body_ = ForkedBody::current();  // that the frame is part of, on trial
 };
 
@@ -172,6 +187,8 @@ class Evaluator {
 // order shows.
 bool is_opaque(PyObject* callable);
 
+extern thread_local PyObject* escaped_error;         // to compare with only
+PyObject* current_error();                           // borrowed
 extern thread_local bool is_escaped_error_followed;  // of the frame that an error left last
 extern thread_local Term returned_term;  // of the frame that ended last, if it was tracked
 

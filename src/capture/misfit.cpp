@@ -163,6 +163,9 @@ GuardText PlanReader::text_of(const Guard& g) const {
   case Guard::Kind::kCell:
     t.what = cat("variable '", utf8(g.owner.get()), "' of an enclosing function");
     break;
+  case Guard::Kind::kMember:
+    t.what = cat("attribute ", shown(g.owner.get()), " of ", shown(o));
+    break;
   case Guard::Kind::kFunction:
     t.what = cat("the code and the defaults of ", shown(o));
     t.was = "unchanged";

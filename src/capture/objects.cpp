@@ -25,16 +25,41 @@ bool is_python_class(PyTypeObject* type) {
 }
 
 bool is_opaque_walk(PyObject* o) {  // iterators and views of builtin containers
-  static const char* const names[] = {
-      "zip",           "enumerate",         "map",                  "filter",
-      "reversed",      "list_iterator",     "list_reverseiterator", "tuple_iterator",
-      "dict_keys",     "dict_values",       "dict_items",           "dict_keyiterator",
-      "dict_valueiterator", "dict_itemiterator", "dict_reversekeyiterator", "dict_reversevalueiterator",
-      "dict_reverseitemiterator", "set_iterator", "range_iterator", "longrange_iterator",
-      "str_iterator",  "str_ascii_iterator", "bytes_iterator",      "callable_iterator",
-      "iterator",      "super",             "functools.partial",    "operator.itemgetter",
-      "operator.attrgetter", "operator.methodcaller", "mappingproxy", "odict_iterator",
-      "odict_keys", "odict_values", "odict_items"};
+  static const char* const names[] = {"zip",
+                                      "enumerate",
+                                      "map",
+                                      "filter",
+                                      "reversed",
+                                      "list_iterator",
+                                      "list_reverseiterator",
+                                      "tuple_iterator",
+                                      "dict_keys",
+                                      "dict_values",
+                                      "dict_items",
+                                      "dict_keyiterator",
+                                      "dict_valueiterator",
+                                      "dict_itemiterator",
+                                      "dict_reversekeyiterator",
+                                      "dict_reversevalueiterator",
+                                      "dict_reverseitemiterator",
+                                      "set_iterator",
+                                      "range_iterator",
+                                      "longrange_iterator",
+                                      "str_iterator",
+                                      "str_ascii_iterator",
+                                      "bytes_iterator",
+                                      "callable_iterator",
+                                      "iterator",
+                                      "super",
+                                      "functools.partial",
+                                      "operator.itemgetter",
+                                      "operator.attrgetter",
+                                      "operator.methodcaller",
+                                      "mappingproxy",
+                                      "odict_iterator",
+                                      "odict_keys",
+                                      "odict_values",
+                                      "odict_items"};
   const char* name = Py_TYPE(o)->tp_name;
   return std::any_of(std::begin(names), std::end(names),
                      [&](const char* n) { return std::strcmp(n, name) == 0; }) ||
@@ -81,7 +106,8 @@ Term Tracker::find(PyObject* o) {
     pin_equal(o);
     return Term::same();
   }
-  if (PyType_Check(o) && !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE))
+  if (PyType_Check(o) &&
+      !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE))
     return Term::same();
   if (PyRange_Check(o) || PySlice_Check(o) || o == Py_NotImplemented) return Term::same();
   return {};
@@ -95,6 +121,18 @@ void Tracker::know(PyObject* object) {
     if (self && !PyModule_Check(self)) return;
   }
   known_.try_emplace(object, Known{Term::same(), Kept(object)});
+}
+
+bool Tracker::is_builtin_exception(PyTypeObject* type) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return true;
+  read_type(type);
+  for (const char* word : {"__init__", "__new__"}) {
+    PyObject* name = PyUnicode_InternFromString(word);
+    PyObject* found = _PyType_Lookup(type, name);
+    Py_DECREF(name);
+    if (!found || PyFunction_Check(found) || Py_IS_TYPE(found, &PyStaticMethod_Type)) return false;
+  }
+  return Py_TYPE(type)->tp_call == PyType_Type.tp_call;
 }
 
 bool Tracker::is_method_of(PyObject* function, PyObject* object) {
@@ -122,13 +160,23 @@ bool Tracker::is_method_of(PyObject* function, PyObject* object) {
   return false;
 }
 
+Term Tracker::read_member(PyObject* object, PyObject* name, PyObject* value) {
+  plan_->guards.push_back(
+      Guard{Guard::Kind::kMember, 0, 0, Kept(object), Kept(value), {}, false, Kept(name), place()});
+  return same(value);
+}
+
 void Tracker::own(Term t, PyObject* object) {
   if (!t.is_made() || !is_on()) return;
   Made& m = made_[static_cast<size_t>(t.index)];
   if (m.object) return;
-  for (const Term& item : m.items)
+  for (const Term& item : m.items) {
+    // Exceptions are not kept alive: their traceback holds the frames.
+    if (item.is_made() && made_[static_cast<size_t>(item.index)].kind == Made::Kind::kException)
+      return;
     if (item.is_made() && made_[static_cast<size_t>(item.index)].is_fragile)
       return give_up("a container holds a generator with something to do at its end");
+  }
   m.object = object;
   known_.insert_or_assign(object, Known{t, Kept(object)});
   hold(m);
@@ -215,7 +263,9 @@ void Tracker::refresh(Made& m) {
   switch (m.kind) {
   case Made::Kind::kList: {
     const auto n = static_cast<size_t>(PyList_GET_SIZE(m.object));
-    const auto now = [&](size_t i) { return PyList_GET_ITEM(m.object, static_cast<Py_ssize_t>(i)); };
+    const auto now = [&](size_t i) {
+      return PyList_GET_ITEM(m.object, static_cast<Py_ssize_t>(i));
+    };
     bool same = n == m.items.size() && m.held.size() == n;
     for (size_t i = 0; same && i < n; ++i) same = m.objects[i] == now(i);
     if (same) return;
@@ -288,7 +338,9 @@ void Tracker::refresh(Made& m) {
 }
 
 void Tracker::set_named(Term owner, PyObject* name, PyObject* value, Term term) {
-  if (!term.is_number()) return;  // others are known by themselves
+  if (!term.is_known()) return;
+  if (is_fragile(term) && !peek(owner).may_be_fragile)
+    return give_up("a container holds a generator with something to do at its end");
   Made& m = made_[static_cast<size_t>(owner.index)];
   if (!m.object) return;
   size_t at = 0;
@@ -305,6 +357,8 @@ void Tracker::set_named(Term owner, PyObject* name, PyObject* value, Term term) 
 }
 
 void Tracker::append(Term list, PyObject* value, Term term) {
+  if (is_fragile(term))
+    return give_up("a container holds a generator with something to do at its end");
   Made& m = made_[static_cast<size_t>(list.index)];
   const size_t n = m.items.size();
   if (!m.object || static_cast<size_t>(PyList_GET_SIZE(m.object)) != n + 1 || m.held.size() != n)
@@ -316,6 +370,8 @@ void Tracker::append(Term list, PyObject* value, Term term) {
 
 void Tracker::set_item(Term owner, PyObject* key, PyObject* value, Term term) {
   Made& m = made_[static_cast<size_t>(owner.index)];
+  if (is_fragile(term))
+    return give_up("a container holds a generator with something to do at its end");
   if (m.kind == Made::Kind::kDict) return set_named(owner, key, value, term);
   if (m.kind != Made::Kind::kList || !PyLong_CheckExact(key)) return;
   Py_ssize_t at = PyLong_AsSsize_t(key);
@@ -330,7 +386,9 @@ void Tracker::set_item(Term owner, PyObject* key, PyObject* value, Term term) {
 
 void Tracker::settle_items(Made& m, std::vector<Term> items, std::vector<PyObject*> objects) {
   for (const Term& item : items) {
-    if (!item.is_known()) return give_up("a container holds a value of unknown origin");
+    if (!item.is_known() ||
+        (item.is_made() && made_[static_cast<size_t>(item.index)].kind == Made::Kind::kException))
+      return give_up("a container holds a value of unknown origin");
     if (item.is_made() && made_[static_cast<size_t>(item.index)].is_fragile && !m.may_be_fragile)
       return give_up("a container holds a generator with something to do at its end");
   }
@@ -390,15 +448,36 @@ bool Tracker::vouch(Term t, PyObject* o, bool is_deep, int depth) {
       PyRange_Check(o) || PySlice_Check(o) || PyCode_Check(o) || PyModule_Check(o) ||
       o == Py_NotImplemented || door().is_op(o))
     return true;
-  if (std::strcmp(type->tp_name, "prong.dtype") == 0 || std::strcmp(type->tp_name, "prong.device") == 0)
+  if (std::strcmp(type->tp_name, "prong.dtype") == 0 ||
+      std::strcmp(type->tp_name, "prong.device") == 0)
     return true;
   if (PyTuple_Check(o) && is_python_class(type)) {
     read_type(type);
     return vouch_items(o, is_deep, depth);
   }
+  if (std::strcmp(type->tp_name, "functools.partial") == 0) return vouch_partial(o);
   if (!is_instance_class(type)) return false;
   read_type(type);
   read_type_of(o);
+  return is_on();
+}
+
+// Its function and arguments stay what they are.
+bool Tracker::vouch_partial(PyObject* partial) {
+  if (_PyObject_GetDictPtr(partial) && *_PyObject_GetDictPtr(partial)) return false;
+  for (const char* part : {"func", "args", "keywords"}) {
+    PyObject* held = PyObject_GetAttrString(partial, part);
+    Py_XDECREF(held);  // the partial keeps it
+    if (!held) {
+      PyErr_Clear();
+      return false;
+    }
+    if (!PyDict_CheckExact(held)) {
+      if (!vouch(same(held), held, false, 1)) return false;
+    } else if (PyDict_GET_SIZE(held) && !vouch(Term::same(), held, false, 1)) {
+      return false;
+    }
+  }
   return is_on();
 }
 

@@ -125,6 +125,14 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
     return PyCell_GET(o) == g.other.get() ||
            (PyCell_GET(o) && g.other.get() && is_plain_value(g.other.get()) &&
             same_value(PyCell_GET(o), g.other.get()));
+  case Guard::Kind::kMember: {
+    PyObject* now = PyObject_GetAttr(o, g.owner.get());
+    PyErr_Clear();
+    const bool same = now == g.other.get() ||
+                      (now && is_plain_value(g.other.get()) && same_value(now, g.other.get()));
+    Py_XDECREF(now);
+    return same;
+  }
   case Guard::Kind::kFunction: {
     const auto* f = reinterpret_cast<PyFunctionObject*>(o);
     const auto same = [&](PyObject* now, Py_ssize_t i) {
@@ -233,6 +241,14 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
       if (done < 0) Py_CLEAR(made);
     }
     return made;
+  }
+  default: {
+    const auto part = [&](const Template& each) { return build(each, args, results, found); };
+    return build_object(t, *this,
+                        {[](const void* with, const Template& each) {
+                           return (*static_cast<decltype(part)*>(with))(each);
+                         },
+                         &part});
   }
   }
   return nullptr;
@@ -368,6 +384,8 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     if (!goes_as_recorded(programs.size())) return std::nullopt;
     restore.reset();
     give_histories(results);
+    std::optional<BuildScope> scope;
+    if (!nodes.empty()) scope.emplace(nodes.size());
     for (const Effect& e : effects) {
       PyObject* to = build(e.value, args, results, found);
       const bool done = to && apply(e, to, args);

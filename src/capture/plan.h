@@ -37,10 +37,11 @@ struct Guard {
     kArgumentEqual,  // argument `index` has the type and the value of `object`
     kTypeOf,         // `object` is still of type `other`
     kTypeVersion,    // `object`, a type, has version `number`
-    kDict,   // `reads` of `object`, a dict, are what they were; at once if its version is `number`
-    kOrder,  // `object`, an OrderedDict, has the keys `other` (a tuple) in this order
-    kList,   // `object` has the items `other` (a tuple)
-    kCell,   // `object` holds `other`
+    kDict,    // `reads` of `object`, a dict, are what they were; at once if its version is `number`
+    kOrder,   // `object`, an OrderedDict, has the keys `other` (a tuple) in this order
+    kList,    // `object` has the items `other` (a tuple)
+    kCell,    // `object` holds `other`
+    kMember,  // attribute `owner` of `object`, which builtin code reads, is `other`
     kFunction,  // `object` has the code, defaults and keyword defaults of `other` (a tuple)
   };
   struct Read {
@@ -132,12 +133,46 @@ struct PlanProgram {
 
 // How the result is built.
 struct Template {
-  enum class Kind : uint8_t { kObject, kArgument, kTensor, kNumber, kTuple, kList, kDict, kFuture };
+  enum class Kind : uint8_t {
+    kObject,
+    kArgument,
+    kTensor,
+    kNumber,
+    kTuple,
+    kList,
+    kDict,
+    kFuture,
+    kTupleOf,
+    kSet,
+    kInstance,
+    kNode
+  };
   Kind kind;
   TensorSource tensor{};
   int32_t object = 0;           // in Plan::objects; of kArgument, kNumber: which
   std::vector<Template> items;  // of a dict: values; its keys are the tuple `object`. Of a future:
                                 // its value
+  bool is_described = false, is_complete = false;  // of a node, while the plan is made
+};
+
+// Builds a part of what is built.
+struct BuildPart {
+  PyObject* (*function)(const void* with, const Template& t);
+  const void* with;
+  PyObject* operator()(const Template& t) const { return function(with, t); }
+};
+class Plan;
+// Of the kinds from kTupleOf on. A new reference; null with an error set.
+PyObject* build_object(const Template& t, const Plan& plan, const BuildPart& build);
+// Where things that several places hold are built once.
+class BuildScope {
+ public:
+  explicit BuildScope(size_t num_nodes);
+  ~BuildScope();
+
+ private:
+  std::vector<Kept> nodes_;
+  std::vector<Kept>* saved_;
 };
 
 // A branch that Python took on the value of a tensor.
@@ -186,6 +221,7 @@ class Plan {
   std::vector<Spent> spent;
   bool has_backward = false;  // a pass over the tape that the call itself made, which is not made
   bool is_unprofiled = false;  // something else is done while a profile is taken
+  std::vector<Template> nodes;  // what several places hold
   Template result{};
   std::vector<Place> places;  // where things were read, if somebody asked for it
   bool has_writes = false;

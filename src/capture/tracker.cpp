@@ -451,23 +451,35 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
     return true;
   }
   if (!term.is_made()) return false;
+  if (const auto node = nodes_.find(term.index); node != nodes_.end())
+    return describe_node(value, term, node->second, out);
+  return describe_made(term, out);
+}
+
+bool Tracker::describe_made(Term term, Template* out) {
   const Made& m = made(term);
-  if (m.has_names || m.type.get() ||  // of a class of its own
+  if (m.kind == Made::Kind::kInstance) return describe_instance(m, out);
+  if (m.has_names ||
       (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kDict &&
-       m.kind != Made::Kind::kFuture))
+       m.kind != Made::Kind::kSet && m.kind != Made::Kind::kFuture))
     return false;
-  if (std::find(described_.begin(), described_.end(), term.index) != described_.end())
-    return false;  // one object in two places
-  described_.push_back(term.index);
+  if (m.kind == Made::Kind::kSet && (!m.object || !PySet_CheckExact(m.object))) return false;
   out->kind = m.kind == Made::Kind::kTuple    ? Template::Kind::kTuple
               : m.kind == Made::Kind::kList   ? Template::Kind::kList
+              : m.kind == Made::Kind::kSet    ? Template::Kind::kSet
               : m.kind == Made::Kind::kFuture ? Template::Kind::kFuture
                                               : Template::Kind::kDict;
+  if (m.type.get()) {
+    out->kind = Template::Kind::kTupleOf;
+    out->object = keep(m.type.get());
+  }
   for (size_t i = 0; i < m.items.size(); ++i) {
     out->items.emplace_back();
     if (!describe(m.objects[i], m.items[i], &out->items.back())) return false;
   }
   if (m.kind != Made::Kind::kDict) return true;
+  for (const Kept& key : m.keys)
+    if (!is_plain_value(key.get()) && !find(key.get()).is_same()) return false;
   PyObject* keys = PyTuple_New(static_cast<Py_ssize_t>(m.keys.size()));
   for (size_t i = 0; i < m.keys.size(); ++i)
     PyTuple_SET_ITEM(keys, static_cast<Py_ssize_t>(i), Py_NewRef(m.keys[i].get()));
@@ -489,6 +501,7 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     give_up("the call ended by another way than its outermost return");
     return nullptr;
   }
+  count_uses();
   if (!describe(result_kept_.get(), result_term_, &plan_->result)) {
     give_up("the result holds something that cannot be built again");
     return nullptr;

@@ -108,6 +108,9 @@ class Tracker {
   void append(Term list, PyObject* value, Term term);
   void own(Term made, PyObject* object);  // the real object of what was made
   void know(PyObject* object);            // the same at each call
+  // Something that has a last word when it is dropped: nothing may hold it for longer.
+  bool is_fragile(Term t) const { return t.is_made() && peek(t).is_fragile; }
+  bool is_builtin_exception(PyTypeObject* type);  // nothing of the program's runs when it is made
   bool is_method_of(PyObject* function, PyObject* object);  // of its class, or a property's getter
   // May C code look at it, and do the same at each call? `is_deep`: at what it holds, too.
   bool vouch(Term t, PyObject* o, bool is_deep, int depth = 0);
@@ -115,8 +118,8 @@ class Tracker {
   Term make_generator(PyObject* generator, GeneratorState state, bool is_fragile);
   const GeneratorState* generator(PyObject* generator) const;  // null: not of this call
   void keep_generator(PyObject* generator, std::vector<Term> terms);
-  void forget();                                          // after giving up; the GIL is held
-  std::vector<PyTypeObject*> making;                      // classes whose instances are being made
+  void forget();                      // after giving up; the GIL is held
+  std::vector<PyTypeObject*> making;  // classes whose instances are being made
   size_t num_made() const { return made_.size(); }
   // A plain value that is the same at each call; a number is from now on.
   bool is_plain(Term t, PyObject* value) {
@@ -178,6 +181,8 @@ class Tracker {
   void read_list(PyObject* list);
   Term read_cell(PyObject* cell, PyObject* name = nullptr);
   void read_function(PyObject* function);
+  // A slot, or another attribute that builtin code reads.
+  Term read_member(PyObject* object, PyObject* name, PyObject* value);
 
   // ── the recorder's side ──
   struct SegmentEnd {
@@ -247,12 +252,18 @@ class Tracker {
   void refresh(Made& m);
   void hold(Made& m);
   void settle_items(Made& m, std::vector<Term> items, std::vector<PyObject*> objects);
+  bool vouch_partial(PyObject* partial);
   bool vouch_items(PyObject* o, bool is_deep, int depth);
   bool knows_tensor(PyObject* tensor) const;
   void pin_equal(PyObject* value);
   Term guard_identity(PyObject* value, int32_t index);
   void watch_tensor(PyObject* tensor, TensorSource source);
   bool describe(PyObject* value, Term term, Template* out);
+  bool describe_made(Term term, Template* out);
+  bool describe_instance(const Made& m, Template* out);
+  bool describe_node(PyObject* value, Term term, int32_t node, Template* out);
+  void count_uses();
+  void count_uses(Term t, std::map<int32_t, int>& uses);
   TensorSource output_of(TensorSource source);
   std::optional<TensorSource> source_of(const TensorImpl* impl);
   int32_t keep(PyObject* object);
@@ -283,7 +294,7 @@ class Tracker {
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::vector<Store> effects_;
-  std::vector<int32_t> described_;
+  std::map<int32_t, int32_t> nodes_;  // made things that several places hold: in Plan::nodes
   std::vector<PyObject*> arguments_;  // the caller holds them
   Kept result_kept_{nullptr};
   Term result_term_;
@@ -295,7 +306,7 @@ class Tracker {
 
 // The tracker of the compiled call that runs on this thread, while it is on; else null.
 Tracker* current_tracker();
-void forget_objects();  // of a tracker of this thread that gave up
+void forget_objects();                       // of a tracker of this thread that gave up
 bool is_instance_class(PyTypeObject* type);  // by a class statement; not derived from a builtin
 // Why it is not on any more; empty: it is, or there is none.
 std::string why_not_tracked();

@@ -29,13 +29,16 @@ bool is_in_place(std::string_view name) {  // of operator's functions
 }
 
 Look look_of_builtin(std::string_view name) {
-  if (is_in(name, {"iter", "next", "len", "callable", "isinstance", "issubclass", "zip", "enumerate",
-                   "map", "filter", "reversed", "list", "tuple", "dict", "slice", "super"}))
+  if (is_in(name, {"next", "len", "callable", "isinstance", "issubclass", "list", "tuple", "dict",
+                   "slice", "super"}))
     return Look::kShallow;
-  if (is_in(name, {"sum", "min", "max", "any", "all", "sorted", "set", "frozenset"}))
+  // Of those that give iterators: what takes the items later may look at all of them.
+  if (is_in(name, {"sum", "min", "max", "any", "all", "sorted", "set", "frozenset", "iter", "zip",
+                   "enumerate", "map", "filter", "reversed"}))
     return Look::kDeep;
-  if (is_in(name, {"abs", "divmod", "pow", "round", "int", "float", "bool", "complex", "str", "repr",
-                   "format", "chr", "ord", "bin", "hex", "oct", "ascii", "bytes", "range", "hash"}))
+  if (is_in(name, {"abs",     "divmod", "pow",   "round",  "int",   "float", "bool",
+                   "complex", "str",    "repr",  "format", "chr",   "ord",   "bin",
+                   "hex",     "oct",    "ascii", "bytes",  "range", "hash"}))
     return Look::kPlain;
   return Look::kNever;
 }
@@ -55,13 +58,9 @@ Look look_of_module_function(std::string_view module, std::string_view name) {
 
 Look look_of_type(PyTypeObject* type) {
   const std::string_view name = type->tp_name;
-  if (name.substr(0, 10) == "itertools.")
-    return name == "itertools.accumulate" || name == "itertools.groupby" ? Look::kDeep
-                                                                         : Look::kShallow;
+  if (name.substr(0, 10) == "itertools.") return Look::kDeep;
   if (is_in(name, {"functools.partial", "operator.itemgetter"})) return Look::kShallow;
-  if (PyType_HasFeature(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) &&
-      !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
-    return Look::kShallow;
+  if (PyType_HasFeature(type, Py_TPFLAGS_BASE_EXC_SUBCLASS)) return Look::kShallow;
   return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? Look::kNever : look_of_builtin(name);
 }
 
@@ -96,6 +95,13 @@ bool is_plain_inside(Tracker& t, Term term, PyObject* o, int depth = 0) {
   if (depth > 8) return false;
   if (!term.is_made()) return t.is_plain(term, o);
   const Made& m = t.made(term);
+  if (m.kind == Made::Kind::kException) {  // its words
+    PyObject* args = PyObject_GetAttrString(o, "args");
+    const bool plain = args && is_plain_value(args);
+    Py_XDECREF(args);
+    PyErr_Clear();
+    return plain;
+  }
   if (m.kind != Made::Kind::kTuple && m.kind != Made::Kind::kList && m.kind != Made::Kind::kSet &&
       m.kind != Made::Kind::kDict)
     return false;
@@ -112,7 +118,8 @@ struct Callee {
   std::string_view name;
 };
 
-Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t count, Term self_term) {
+Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t count,
+                 Term self_term) {
   Callee c;
   if (PyType_Check(function)) {
     c.name = reinterpret_cast<PyTypeObject*>(function)->tp_name;
@@ -123,7 +130,8 @@ Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t c
     auto* f = reinterpret_cast<PyCFunctionObject*>(function);
     c.name = f->m_ml->ml_name;
     if (!f->m_self || PyModule_Check(f->m_self)) {
-      const char* module = f->m_module && PyUnicode_Check(f->m_module) ? PyUnicode_AsUTF8(f->m_module) : "";
+      const char* module =
+          f->m_module && PyUnicode_Check(f->m_module) ? PyUnicode_AsUTF8(f->m_module) : "";
       if (!module) PyErr_Clear();
       c.look = look_of_module_function(module ? module : "", c.name);
       return c;
@@ -131,7 +139,7 @@ Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t c
     if (PyType_Check(f->m_self)) {
       auto* type = reinterpret_cast<PyTypeObject*>(f->m_self);
       const bool is_builtin = !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
-      if (is_builtin && is_in(c.name, {"fromkeys", "from_iterable", "maketrans"}))
+      if (is_builtin && is_in(c.name, {"fromkeys", "from_iterable", "maketrans", "__new__"}))
         c.look = c.name == "maketrans" ? Look::kPlain : Look::kShallow;
       return c;
     }
@@ -215,6 +223,14 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
   Tracker* t = tracker();
   const Callee c = callee_of(*t, function, args, terms.size(), self);
   if (c.look == Look::kNever) return false;
+  if (PyType_Check(function)) {
+    auto* type = reinterpret_cast<PyTypeObject*>(function);
+    if (PyType_HasFeature(type, Py_TPFLAGS_BASE_EXC_SUBCLASS) && !t->is_builtin_exception(type))
+      return false;
+  }
+  bool is_fragile = false;
+  for (const Term& term : terms) is_fragile |= t->is_fragile(term);
+  if (is_fragile && c.self) return false;
   bool is_deep = c.look == Look::kDeep || looks_into_items(c.name);
   if (takes_callables(c.name))
     for (size_t i = 0; i < terms.size(); ++i) {
@@ -229,6 +245,8 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
     if (!term.is_known()) return false;
     if (term.is_tensor()) t->looked_at_sizes();
     has_tensor |= t->holds_tensor(term, o);
+    if (c.name == "join" && term.is_made() && t->peek(term).kind != Made::Kind::kInstance)
+      return true;
     return c.look == Look::kPlain ? is_plain_inside(*t, term, o)
                                   : t->vouch(term, o, is_deep);
   };
@@ -237,7 +255,11 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
     if (!fits(terms[i], args[i])) return false;
   if (!t->is_on()) return false;
   if (!result) return !has_tensor || is_miss;
-  *out = t->adopt(result);
+  if (is_fragile && !t->find(result).is_known()) return false;
+  if (c.name == "__new__" && is_instance_class(Py_TYPE(result)))
+    *out = t->make_instance(result);
+  else
+    *out = t->adopt(result);
   return out->is_known();
 }
 

@@ -38,7 +38,8 @@ def shown(value, depth=0):
     if dataclasses.is_dataclass(value):
         return (type(value).__name__, *(shown(v, depth + 1) for v in vars(value).values()))
     if type(value).__repr__ is object.__repr__:
-        return (type(value).__name__,)
+        inside = vars(value) if hasattr(value, "held") else {}
+        return (type(value).__name__, *((k, shown(v, depth + 1)) for k, v in inside.items()))
     return (type(value).__name__, repr(value))
 
 

@@ -8,6 +8,7 @@ from random_functions import Choices
 from random_programs import outcome, run_source, shared_scope
 
 PRELUDE = """
+import collections, contextlib, dataclasses, functools, itertools, operator
 G = {'g': 1, 'h': 2.5}
 scale, steps = 2.0, 1
 class O:
@@ -27,6 +28,29 @@ def chooser(t, n):
     if n > 2: return t * 2
     return t - n
 def pair(t, v): return t, v
+class Box:
+    size = 2
+    def __init__(self, held, by=3): self.held, self.by, self.log = held, by, []
+    @property
+    def grown(self): return self.held * self.by
+    def __add__(self, other): return Box(self.held + other.held, self.by)
+    def __len__(self): return self.size
+class Deep(Box):
+    def __init__(self, held): super().__init__(held, 2); self.extra = 1
+@dataclasses.dataclass
+class Record:
+    a: object
+    b: float = 2
+    def total(self): return self.a * self.b
+class Guarded:
+    def __init__(self, swallows): self.swallows = swallows
+    def __enter__(self): return self
+    def __exit__(self, kind, error, trace): return self.swallows
+Named = collections.namedtuple('Named', 'a b')
+def walked(t, n):
+    for i in range(n): yield t + i
+@contextlib.contextmanager
+def managed(v): yield v
 def make(cell):
     def set_cell(value):
         nonlocal cell
@@ -41,6 +65,7 @@ class Writer:
         self.r = Choices(seed)
         self.lines, self.depth, self.budget = [], 2, self.r.randint(3, 9)
         self.tensors, self.numbers, self.count = ["x", "y"], ["n", "k"], 0
+        self.kept = []
 
     def emit(self, text):
         self.lines.append("    " * self.depth + text)
@@ -147,8 +172,8 @@ class Writer:
     def statement(self):
         self.budget -= 1
         simple = [*[self.assign] * 5, self.assign_number, self.in_place, self.store, self.unpack]
-        simple += [self.made, self.closure, self.fork_]
-        deep = [self.if_, self.if_, self.for_, self.leave]
+        simple += [self.made, self.closure, self.more_made, self.objects, self.fork_]
+        deep = [self.if_, self.if_, self.for_, self.leave, self.try_, self.with_, self.match]
         self.r.choice(simple + deep if self.budget > 0 and self.depth < 5 else simple)()
 
     def block(self):
@@ -223,6 +248,120 @@ class Writer:
         )
         self.emit(f"{t} = {c}[0] * len({c}) + {c}[{self.r.choice((0, -1, 1))}]")
         self.tensors.append(t)
+
+    def more_made(self):
+        """What builtin code does with containers of the call."""
+        c, t = self.fresh("c"), self.fresh("t")
+        a, b, n = self.r.choice(self.tensors), self.tensor(), self.number()
+        text = n.replace("'", '"')
+        lines = self.r.choice(
+            (
+                (
+                    f"{c} = {{k: {a} * v for k, v in zip('ab', (1, {n}))}}",
+                    f"{c}.update(z={b})",
+                    f"{t} = {c}.pop('a') + {c}.get('q', {n})",
+                ),
+                (
+                    f"{c} = [{a}, {n}, {b}]",
+                    f"{c}.insert(1, {c}.pop())",
+                    f"{c}.reverse()",
+                    f"{t} = {c}[0] * len({c}[1:]) + {c}[-1]",
+                ),
+                (
+                    f"{c} = sorted([{n}, 2, {self.number()}], key=lambda v: -v)",
+                    f"{t} = {a} * {c}[0] + max({c}) + len({{1, 2}} | {{3}})",
+                ),
+                (
+                    f"{t} = sum(q * i for i, q in enumerate([{a}, {n}, {self.number()}]))",
+                    f"{t} = {t} + {a}",
+                ),
+                (f"{t} = functools.reduce(lambda p, q: p * q, [{a}, {n}, {self.number()}])",),
+                (
+                    f"{t} = {a}",
+                    f"for q in itertools.chain([{n}], reversed((1, {self.number()}))): {t} = {t} + q",
+                ),
+                (
+                    f"{t} = {a}",
+                    f"for q, w in map(lambda z: (z, z + 1), range(2)): {t} = {t} * w + q",
+                ),
+                (f"{c}, *{t} = walked({a}, 3)", f"{t} = {c} + {t}[0] * len({t})"),
+                (f"{t} = {a} * len(f'{{{text}}}-{{len(items)}}') + len('ab' * 2)",),
+                (
+                    f"{c} = [0] * 2 + [{n}]",
+                    f"{c}[0] += {n}",
+                    f"{c}[1:] = [{a}]",
+                    f"{t} = {c}[1] * {c}[0]",
+                ),
+                (f"{c} = next(walked({a}, 2))", f"{t} = {c} + next(iter([{n}]))"),
+            )
+        )
+        for line in lines:
+            self.emit(line)
+        self.tensors.append(t)
+
+    def objects(self):
+        o, t = self.fresh("b"), self.fresh("t")
+        a, n = self.r.choice(self.tensors), self.number()
+        lines = self.r.choice(
+            (
+                (f"{o} = Box({a}, {n})", f"{o}.by += 1", f"{t} = {o}.grown + len({o})"),
+                (
+                    f"{o} = Deep({a}) + Box({a})",
+                    f"{o}.log.append({n})",
+                    f"{t} = {o}.held * {o}.log[0]",
+                ),
+                (f"{o} = Record({a}, {n})", f"{t} = {o}.total()"),
+                (f"{o} = Named({a}, {n})", f"{t} = {o}.a + {o}[1]"),
+                (f"{o} = Box({n})", f"{t} = {a} * getattr({o}, 'none', 2) + hasattr({o}, 'by')"),
+            )
+        )
+        for line in lines:
+            self.emit(line)
+        self.tensors.append(t)
+        if self.depth == 2:
+            self.kept.append(o)
+
+    def try_(self):
+        t = self.r.choice(self.tensors)
+        self.emit("try:")
+        self.depth += 1
+        self.emit(f"if {self.condition()}: raise ValueError({self.number()})")
+        self.emit(
+            self.r.choice(
+                (
+                    f"{t} = {t} + opts['a']",
+                    f"{t} = {t} + items[1]",
+                    f"a, b = items; {t} = {t} * a",
+                    f"{t} = {t} + {{'x': 1}}['y']",
+                    f"{t} = {t}[1]",
+                )
+            )
+        )
+        self.depth -= 1
+        kinds = self.r.choice(("LookupError", "(ValueError, KeyError)", "Exception"))
+        self.emit(f"except {kinds} as e: {t} = {t} * 2 + len(e.args)")
+        if self.r.random() < 0.3:
+            self.emit(f"finally: {t} = {t} - 1")
+
+    def with_(self):
+        manager = self.r.choice(
+            ("Guarded(True)", "Guarded(False)", "managed(2)", "contextlib.nullcontext(1)")
+        )
+        self.emit(f"with {manager} as w:")
+        self.block()
+        if "True" in manager and self.r.random() < 0.5:
+            self.emit("    raise KeyError('inside')")
+
+    def match(self):
+        t = self.r.choice(self.tensors)
+        self.emit(f"match ({self.number()}, flag, [1, {self.number()}], opts):")
+        for case in (
+            f"(1, *rest): {t} = {t} + len(rest)",
+            f"(_, True, [1, q], _): {t} = {t} * q",
+            f"(int() as q, _, _, {{'a': v}}): {t} = {t} + q * v",
+            f"_: {t} = {t} - 1",
+        ):
+            self.emit(f"    case {case}")
 
     def closure(self):
         f, t = self.fresh("f"), self.fresh("t")
@@ -300,6 +439,8 @@ class Writer:
     def write(self):
         for _ in range(self.r.randint(2, 5)):
             self.statement()
+        if self.kept and self.r.random() < 0.7:
+            self.emit(f"if {self.condition()}: return {self.kept[-1]}, [{self.kept[0]}]")
         names = self.r.sample(self.tensors, min(2, len(self.tensors)))
         self.emit(
             self.r.choice(

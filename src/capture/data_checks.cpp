@@ -111,6 +111,17 @@ class Ranges {
             return whole(of, of.sizes.empty() ? 1 : of.sizes[wrap_dim(*d, of.rank())]);
       return name[0] == 'a' ? std::optional(whole(of, of.numel())) : std::nullopt;
     }
+    // Places in the pooled dimensions of the input, which are its last 1, 2 or 3.
+    if (const size_t at = name.find("max_pool"); at != std::string::npos && value.output == 1 &&
+                                                 name.ends_with("d_with_indices") &&
+                                                 n.args[0].kind == Operand::Kind::kValue) {
+      const TensorMeta& of = trace_.values[static_cast<size_t>(n.args[0].index)].meta;
+      const auto pooled = static_cast<size_t>(name[at + 8] - '0');
+      if (pooled < 1 || pooled > 3 || of.sizes.size() < pooled) return std::nullopt;
+      int64_t places = 1;
+      for (size_t d = of.sizes.size() - pooled; d < of.sizes.size(); ++d) places *= of.sizes[d];
+      return IntRange{0, places - 1};
+    }
     if (name == "remainder") {
       const auto divisor = of_operand(n.args[1], depth - 1);
       if (divisor && divisor->low > 0) return IntRange{0, divisor->high - 1};

@@ -784,6 +784,9 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     if (std::strcmp(word, "requires_grad_") == 0 && result == self_object && all_plain &&
         !door().impl_of(result)->requires_grad && t->began_without_gradients(result))
       return Term::tensor();
+    if (std::strcmp(word, "requires_grad_") == 0 && result == self_object && all_plain &&
+        t->make_leaf(result))
+      return Term::tensor();
     t->give_up(std::string("method ") + word + " of a tensor");
     return {};
   }

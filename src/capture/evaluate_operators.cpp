@@ -114,7 +114,9 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
       const auto fixed = [&](Term x, PyObject* o) {
         return x.is_made() || (x.is_same() && !(is_plain_value(o) && !PyBool_Check(o) && o != Py_None));
       };
-      if (!(is_none_test && term(1).is_known() && term(2).is_known()) &&
+      const bool is_of_tensors =
+          term(1).is_tensor() && term(2).is_tensor() && t->is_identity_fixed(a, b);
+      if (!is_of_tensors && !(is_none_test && term(1).is_known() && term(2).is_known()) &&
           !(fixed(term(1), b) && fixed(term(2), a)))
         t->give_up("`is` between values whose identity is not followed");
     }

@@ -77,6 +77,16 @@ Term Tracker::read_gradient(PyObject* tensor, PyObject* value) {
   return value == Py_None ? Term::same() : Term::tensor();
 }
 
+bool Tracker::is_identity_fixed(PyObject* a, PyObject* b) const {
+  if (a == b) return true;
+  const auto one = roots_.find(door().impl_of(a)), other = roots_.find(door().impl_of(b));
+  if (one == roots_.end() && other == roots_.end()) return true;
+  const auto is_other = [](const auto& root) {  // than what a call may be given
+    return root->second.source.kind == TensorSource::Kind::kObject;
+  };
+  return one != roots_.end() && other != roots_.end() && is_other(one) && is_other(other);
+}
+
 Term Tracker::read_history(PyObject* tensor, PyObject* value) {
   TensorImpl* impl = door().impl_of(tensor);
   if (value != Py_None) {

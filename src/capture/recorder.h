@@ -35,6 +35,7 @@ class Segment final : public DeferredWork {
   // Memory that waits for this work is touched.
   void settle() override;
   void run_all();  // now, or wait for the thread that does
+  bool is_running_here() const;
   bool is_closed() const { return is_closed_; }
   bool is_empty() const { return trace_->nodes.empty(); }
 

@@ -283,8 +283,14 @@ void Segment::run_all_but_last() {
   fill(runner->run(tensors));
 }
 
+// By this thread, or by one that helps with it: tasks inherit the word.
+bool Segment::is_running_here() const {
+  return running_.load() == std::this_thread::get_id() ||
+         context()[ContextWord::kSequence] == reinterpret_cast<uint64_t>(this);
+}
+
 void Segment::settle() {
-  if (running_.load() == std::this_thread::get_id()) return;
+  if (is_running_here()) return;
   if (!is_closed_ && Recorder::current() == &recorder_)
     recorder_.settle("Python needs the value of a tensor");
   else
@@ -292,7 +298,7 @@ void Segment::settle() {
 }
 
 void Segment::run_all() {
-  if (running_.load() == std::this_thread::get_id()) return;
+  if (is_running_here()) return;
   // References that go away here may be the last ones to Python objects: they die after the lock is
   // open again.
   std::vector<Live> dropped;
@@ -309,7 +315,8 @@ void Segment::run_all() {
     ContextGuard saved;
     context()[ContextWord::kKernels] = 0;
     context()[ContextWord::kInterceptor] = 0;
-    eager::set_grad_enabled(false);  // the tape has seen these ops
+    eager::set_grad_enabled(false);  // the tape has seen these ops, and the word is free
+    context()[ContextWord::kSequence] = reinterpret_cast<uint64_t>(this);
     try {
       if (!trace_->nodes.empty()) run();
     } catch (...) {

@@ -159,6 +159,14 @@ class Tracker {
     const auto root = roots_.find(door().impl_of(tensor));
     return root != roots_.end() && !root->second.requires_grad;
   }
+  // What the call made becomes a leaf; a plan without the tape need not do that.
+  bool make_leaf(PyObject* tensor) {
+    if (roots_.count(door().impl_of(tensor)) || door().impl_of(tensor)->grad_fn) return false;
+    makes_leaves_ = true;
+    return true;
+  }
+  // `a is b`, of tensors, is the same at each call.
+  bool is_identity_fixed(PyObject* a, PyObject* b) const;
   Term read_history(PyObject* tensor, PyObject* value);   // tensor.grad_fn
   Term read_gradient(PyObject* tensor, PyObject* value);   // tensor.grad
   void write_gradient(PyObject* tensor);                   // is about to be set or deleted
@@ -300,6 +308,7 @@ class Tracker {
   Term result_term_;
   bool is_reading_ = false;
   bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false, checks_data_ = false;
+  bool makes_leaves_ = false;
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
   const bool is_grad_on_, keeps_places_;
 };

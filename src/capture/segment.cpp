@@ -195,6 +195,9 @@ void Segment::let_go() {
   read_.clear();
   for (const Written& w : written_) {
     w.storage->set_deferred(nullptr);
+    // Versions were counted before the work was done: what was derived from the memory meanwhile
+    // (packed weights) may be from before a write.
+    w.storage->attach({});
     w.storage->set_version(w.version, w.writes_apart);
   }
   written_.clear();

@@ -14,6 +14,15 @@ def mlp():
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 5), nn.Tanh(), nn.Linear(5, 3))
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.out = nn.LSTM(3, 5, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.out(self.lstm(x.reshape(-1, 2, 3))[0][:, -1])
+
+
 def tied():
     class Tied(nn.Module):
         def __init__(self):
@@ -41,6 +50,15 @@ MODELS = {
     "frozen": frozen,
     "dropout": lambda: nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.4), nn.Linear(8, 3)),
     "batch_norm": lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)),
+    "lstm": Recurrent,
+    "pooled": lambda: nn.Sequential(
+        nn.Unflatten(1, (1, 2, 3)),
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(4, 3),
+    ),
     "layer_norm": lambda: nn.Sequential(
         nn.Linear(6, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3)
     ),

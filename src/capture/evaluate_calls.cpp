@@ -472,6 +472,7 @@ std::optional<bool> Evaluator::has_attribute(PyObject* object, Term owner, PyObj
 Term Evaluator::attribute_call_term(std::string_view word, PyObject* const* args,
                                     const std::vector<Term>& terms, PyObject* result) {
   Tracker* t = tracker();
+  if (!t) return {};
   const size_t n = terms.size();
   if (word == "type" && n == 1) {
     if (terms[0].is_same() && !is_plain_value(args[0])) t->read_type_of(args[0]);

@@ -221,6 +221,7 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
   std::optional<ErrorAside> aside;
   if (!result) aside.emplace();
   Tracker* t = tracker();
+  if (!t) return false;  // it gave up on one of the arguments
   const Callee c = callee_of(*t, function, args, terms.size(), self);
   if (c.look == Look::kNever) return false;
   if (PyType_Check(function)) {

@@ -799,6 +799,9 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     return {};
   }
   PyObject* bound = PyCFunction_Check(function) ? PyCFunction_GET_SELF(function) : nullptr;
+  if (bound && PyList_CheckExact(bound) && std::strcmp(word, "append") == 0 && terms.size() == 1 &&
+      t->find(bound).is_same() && t->append_outside(bound, args[0], terms[0]))
+    return Term::same();
   if (bound && is_dict(bound) && std::strcmp(word, "get") == 0 && all_plain && !kwnames &&
       !terms.empty()) {
     PyObject* found = PyDict_GetItemWithError(bound, args[0]);

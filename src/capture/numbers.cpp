@@ -231,6 +231,17 @@ bool Tracker::write_item(PyObject* dict, PyObject* key, PyObject* value, Term te
   return true;
 }
 
+bool Tracker::append_outside(PyObject* list, PyObject* value, Term term) {
+  if (!(term.is_number() || term.is_tensor() || term.is_made() ||
+        (term.is_same() && is_plain_value(value))) ||
+      is_fragile(term))
+    return false;
+  for (const Guard& g : plan_->guards)
+    if (g.kind == Guard::Kind::kList && g.object.get() == list) return false;
+  appended_.push_back(list);
+  effects_.push_back({Kept(list), Kept(list), Kept(value), term, Effect::Kind::kAppend});
+  return true;
+}
 bool Tracker::note_write(PyObject* dict, PyObject* key, PyObject* value, Term term) {
   // What is written is found again by the key's address.
   if (!is_interned(key)) return false;

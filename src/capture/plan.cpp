@@ -307,6 +307,7 @@ bool Plan::apply(const Effect& e, PyObject* value, PyObject* const* args) const 
     return true;
   }
   const Kept held(e.owner.get());
+  if (e.kind == Effect::Kind::kAppend) return PyList_Append(held.get(), value) >= 0;
   return (e.kind == Effect::Kind::kItem ? PyObject_SetItem(held.get(), e.name.get(), value)
                                         : PyObject_SetAttr(held.get(), e.name.get(), value)) >= 0;
 }

@@ -182,9 +182,10 @@ struct Branch {
   bool outcome;
 };
 
-// After the programs have run: owner.name = value, owner[name] = value, or the .grad of a leaf.
+// After the programs have run: owner.name = value, owner[name] = value, owner.append(value), or the
+// .grad of a leaf.
 struct Effect {
-  enum class Kind : uint8_t { kAttribute, kItem, kGradient };
+  enum class Kind : uint8_t { kAttribute, kItem, kAppend, kGradient };
   Kept owner, name;
   Template value;
   Kind kind = Kind::kAttribute;

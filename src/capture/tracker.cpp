@@ -297,6 +297,8 @@ void Tracker::read_type_of(PyObject* object) {
 }
 
 void Tracker::read_list(PyObject* list) {
+  if (std::find(appended_.begin(), appended_.end(), list) != appended_.end())
+    return give_up("a list that the call appended to is read");
   Guard& g = guard(Guard::Kind::kList, list);
   PyObject* items = PyList_AsTuple(list);
   if (g.other.get() && !same_items(g.other.get(), items)) give_up("a list changed during the call");

@@ -174,6 +174,8 @@ class Tracker {
   void ran_backward();                                     // after it
 
   // owner.name = value, and `dict` is where it stands then; dict[key] = value. False: not followed.
+  // list.append(value); the call may not read the list, neither before nor after.
+  bool append_outside(PyObject* list, PyObject* value, Term term);
   bool write_item(PyObject* dict, PyObject* key, PyObject* value, Term term);
   bool write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value, Term term);
 
@@ -302,6 +304,7 @@ class Tracker {
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::vector<Store> effects_;
+  std::vector<PyObject*> appended_;      // lists from outside
   std::map<int32_t, int32_t> nodes_;  // made things that several places hold: in Plan::nodes
   std::vector<PyObject*> arguments_;  // the caller holds them
   Kept result_kept_{nullptr};

@@ -359,3 +359,48 @@ def test_objects_with_a_last_word_have_it_in_time():
     for _ in range(3):
         f(torch.ones(2))
         assert log[-2:] == ["gone", "after"]
+
+
+history, table = [], {}
+
+
+def test_what_is_appended_and_stored_outside_is_replayed():
+    class Meter:
+        def __init__(self):
+            self.seen = []
+
+    meter = Meter()
+
+    @torch.compile
+    def f(x):
+        y = x * 2
+        history.append(y)
+        meter.seen.append(y.sum())
+        table["last"] = [y]
+        return y
+
+    given = [f(torch.ones(2) * i) for i in range(4)]
+    assert f._counters()["replays"] == 3
+    assert [h is y for h, y in zip(history, given)] == [True] * 4
+    assert [float(t) for t in meter.seen] == [0.0, 4.0, 8.0, 12.0]
+    assert table["last"][0] is given[-1]
+
+
+def test_a_list_that_is_appended_to_and_read_is_right():
+    log = []
+
+    @torch.compile
+    def f(x):
+        before = len(log)
+        log.append(before)
+        for i in log:
+            x = x + i
+        log.append(x)
+        log.pop()
+        return x, len(log), log[-1]
+
+    g = torch.compile(lambda x: (log.append(x), len(log))[1])
+    for i in range(5):
+        x, n, last = f(torch.zeros(1))
+        assert (x.item(), n, last) == (sum(range(i + 1)), i + 1, i)
+    assert [g(torch.ones(1)) for _ in range(3)] == [6, 7, 8]

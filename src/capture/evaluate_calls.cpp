@@ -121,7 +121,9 @@ void set_root_call(Tracker& tracker, PyObject* callable, PyObject* const* args, 
     return tracker.give_up("what is compiled is no Python function");
   const size_t by_name = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
   for (size_t i = 0; i < count + by_name; ++i)
-    terms.push_back(tracker.argument(args[i], static_cast<int32_t>(i)));
+    terms.push_back(is_opened(args[i]) ? tracker.container_argument(args[i])
+                                       : tracker.argument(args[i], static_cast<int32_t>(i)));
+  tracker.open_containers();
   set_pending_call({function, &terms, kwnames, terms.size() - by_name, {}});
 }
 

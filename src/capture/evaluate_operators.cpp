@@ -116,6 +116,8 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
       };
       const bool is_of_tensors =
           term(1).is_tensor() && term(2).is_tensor() && t->is_identity_fixed(a, b);
+      if (!is_none_test && (t->is_container_argument(a) || t->is_container_argument(b)))
+        t->give_up("`is` of a container that is passed");
       if (!is_of_tensors && !(is_none_test && term(1).is_known() && term(2).is_known()) &&
           !(fixed(term(1), b) && fixed(term(2), a)))
         t->give_up("`is` between values whose identity is not followed");

@@ -100,11 +100,28 @@ Place PlanReader::place(int32_t index) const {
   return index < 0 ? Place{} : plan_.places[static_cast<size_t>(index)];
 }
 
+// An item of a container that is passed: "item 'x' of argument 'batch'".
+std::string PlanReader::item(size_t index) const {
+  size_t first = plan_.num_arguments;
+  for (const ArgumentContainer& c : plan_.containers) {
+    const auto size = static_cast<size_t>(c.size);
+    if (index < first + size) {
+      const auto k = static_cast<Py_ssize_t>(index - first);
+      PyObject* keys = c.keys.get();
+      return cat("item ", keys ? shown(PyTuple_GET_ITEM(keys, k)) : cat(k), " of ",
+                 argument(c.index));
+    }
+    first += size;
+  }
+  return "an item";
+}
+
 std::string PlanReader::argument(int32_t index) const {
   PyObject* names = plan_.kwnames.get();
   const auto by_name = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
   const size_t positional = plan_.num_arguments - by_name;
   const auto i = static_cast<size_t>(index);
+  if (i >= plan_.num_arguments) return item(i);
   if (i >= positional)
     return cat("argument '", utf8(PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(i - positional))),
                "'");
@@ -308,6 +325,15 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
   if (word(ContextWord::kInterceptor))
     return GuardText{
         "who watches each op (tracing, function modes)", "another", "who does now", {}};
+  if (!plan_.containers.empty()) {
+    if (!plan_.open(args))
+      return GuardText{
+          "how lists, tuples and dicts that are passed are built (types, lengths, keys)",
+          "as recorded",
+          "another",
+          {}};
+    args = Plan::pointers(plan_.opened_);
+  }
   for (const TensorGuard& t : plan_.tensors)
     if (auto g = misfit_of(t, args)) return g;
   for (Guard& g : plan_.guards)
@@ -326,7 +352,8 @@ GuardText PlanReader::misfit_of_numbers() const {
       return GuardText{
           "a number that a branch or a shape depends on", shown(c.expected.get()), shown(now), {}};
   }
-  return GuardText{"a number", "an int or a float", "of another type, or it cannot be computed", {}};
+  return GuardText{
+      "a number", "an int or a float", "of another type, or it cannot be computed", {}};
 }
 
 std::vector<GuardText> PlanReader::guards() const {

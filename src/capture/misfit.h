@@ -31,6 +31,7 @@ class PlanReader {
 
  private:
   std::string argument(int32_t index) const;
+  std::string item(size_t index) const;
   std::string source(const TensorSource& s) const;
   Place place(int32_t index) const;
   GuardText text_of(const Guard& g) const;

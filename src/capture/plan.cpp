@@ -163,6 +163,10 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
   for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype,
                               ContextWord::kAutocast, ContextWord::kInterceptor})
     if (context[w] != prong::context()[w]) return false;
+  if (!containers.empty()) {
+    if (!open(args)) return false;
+    args = pointers(opened_);
+  }
   for (const TensorGuard& t : tensors) {
     if (t.source.kind == TensorSource::Kind::kArgument && t.is_exact_type &&
         !door().is_exact_tensor(args[t.source.index]))
@@ -336,8 +340,10 @@ void Plan::accept_as(const Plan& twin, std::vector<int64_t> sizes) {
 }
 
 std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* new_sizes) {
-  const std::vector<Kept> found = std::move(found_);
+  const std::vector<Kept> found = std::move(found_), opened = std::move(opened_);
   found_.clear();
+  opened_.clear();
+  if (!containers.empty()) args = pointers(opened);
   std::vector<std::vector<IValue>> results;
   results.reserve(programs.size());
   const uint64_t effects_before = effects_done;
@@ -412,6 +418,7 @@ int Plan::traverse(visitproc visit, void* arg) const {
     }
   }
   for (const Kept& k : objects) Py_VISIT(k.get());
+  for (const ArgumentContainer& c : containers) Py_VISIT(c.keys.get());
   for (const NumberStep& n : numbers) Py_VISIT(n.object.get());
   for (const Effect& e : effects) Py_VISIT(e.owner.get());
   return 0;

@@ -192,6 +192,17 @@ struct Effect {
   int32_t leaf = 0;  // in Plan::leaves
 };
 
+// A list, tuple or dict among the arguments. Its items count as arguments too, after those before.
+struct ArgumentContainer {
+  int32_t index;  // which argument
+  PyTypeObject* type;
+  Py_ssize_t size;
+  Kept keys{nullptr};  // of a dict: a tuple, in its order
+  bool holds(PyObject* o) const;
+};
+// Is the argument one that a plan looks into?
+bool is_opened(PyObject* argument);
+
 class Plan {
  public:
   bool fits(PyObject* const* args, size_t count, PyObject* kwnames);
@@ -208,6 +219,7 @@ class Plan {
   int traverse(visitproc visit, void* arg) const;
 
   size_t num_arguments = 0;  // positional and by name
+  std::vector<ArgumentContainer> containers;
   Kept kwnames{nullptr};
   Context context;  // grad mode, default dtype and the like
   std::vector<Guard> guards;
@@ -232,6 +244,11 @@ class Plan {
  private:
   friend class PlanReader;
   bool holds(Guard& guard, PyObject* const* args);
+  bool open(PyObject* const* args);  // fills opened_; false: the containers are built otherwise
+  static PyObject* const* pointers(const std::vector<Kept>& opened) {
+    static_assert(sizeof(Kept) == sizeof(PyObject*));
+    return reinterpret_cast<PyObject* const*>(opened.data());
+  }
   TensorImpl* fetch(const TensorSource& s, PyObject* const* args) const;
   IValue value(const TensorSource& s, PyObject* const* args,
                const std::vector<std::vector<IValue>>& results) const;
@@ -249,7 +266,8 @@ class Plan {
   bool indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const;
   void give_histories(std::vector<std::vector<IValue>>& results) const;
   bool apply(const Effect& e, PyObject* value, PyObject* const* args) const;
-  std::vector<Kept> found_;  // by fits(), for the run() that follows
+  std::vector<Kept> found_;   // by fits(), for the run() that follows
+  std::vector<Kept> opened_;  // the same: arguments, and the items of their containers
   struct Accepted {
     std::vector<int64_t> sizes;
     std::vector<PlanCheck> checks;

@@ -137,6 +137,8 @@ Term Tracker::guard_identity(PyObject* value, int32_t index) {
 
 Term Tracker::same(PyObject* value) {
   if (!door().is_tensor(value)) {
+    if (value && is_container_argument(value))
+      give_up("a container that is passed is also reached by another way");
     if (value && !is_plain_value(value)) know(value);
     return Term::same();
   }
@@ -427,8 +429,8 @@ void Tracker::branched(PyObject* tensor, bool outcome) {
 }
 
 bool Tracker::describe(PyObject* value, Term term, Template* out) {
-  for (size_t i = 0; i < arguments_.size() && term.is_same() && !door().is_tensor(value); ++i) {
-    if (arguments_[i] != value) continue;
+  for (size_t i = 0; i < arguments_.size() && !door().is_tensor(value); ++i) {
+    if (arguments_[i] != value || !(term.is_same() || is_container_argument(value))) continue;
     out->kind =
         Template::Kind::kArgument;  // an equal one next time, and that very one is given back
     out->object = static_cast<int32_t>(i);
@@ -501,6 +503,10 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   if (!is_on()) return nullptr;
   if (!is_finished_) {
     give_up("the call ended by another way than its outermost return");
+    return nullptr;
+  }
+  if (!containers_are_unchanged()) {
+    give_up("a list or dict that is passed is changed, or may be one that the call changes");
     return nullptr;
   }
   count_uses();

@@ -90,6 +90,10 @@ class Tracker {
 
   // ── terms ──
   Term argument(PyObject* value, int32_t index);  // of the call itself
+  // A list, tuple or dict that the call is given; its items are known after open_containers().
+  Term container_argument(PyObject* value);
+  void open_containers();
+  bool is_container_argument(PyObject* o) const;
   Term same(PyObject* value);                     // an object that guards vouch for: tensor or not
   Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
   Made& made(Term t) {
@@ -243,6 +247,13 @@ class Tracker {
     Term term;
     Kept value;
   };
+  struct Given {  // beside Plan::containers
+    Term term;
+    Kept object;
+    std::vector<Kept> items;
+  };
+  bool containers_are_unchanged();
+  std::vector<Given> given_;
   struct Store {
     Kept owner, name, value;
     Term term;

@@ -86,6 +86,8 @@ bool Evaluator::has_effect(const Instruction& i) {
            !is_plain_value(top(2)) && !PyTuple_CheckExact(top(2)) && !is_own(term(2));
   case FOR_ITER:
     return !is_own(term(1));
+  case RETURN_GENERATOR:  // what stands in its `finally` runs when it is dropped
+    return !code_.handlers.empty();
   case STORE_GLOBAL:
   case DELETE_GLOBAL:
   case DELETE_DEREF:

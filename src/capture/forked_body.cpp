@@ -76,9 +76,8 @@ ForkedBody::~ForkedBody() {
   body_of_thread = outer_;
   PyObject* const left = std::exchange(PyThreadState_Get()->exc_info->exc_value, handled_);
   if (stopped_collector_) PyGC_Enable();
-  const uint64_t sequence = context()[ContextWord::kSequence];
+  // The count of the tape's nodes too: a task counts for itself, and sums of gradients go by it.
   context() = saved_;
-  context()[ContextWord::kSequence] = sequence;
   Py_XDECREF(left);
 }
 

@@ -16,6 +16,31 @@ thread_local uint64_t effects_done = 0;
 
 namespace {
 
+// Forked bodies that run where they stand count the tape's nodes as tasks do: each for itself, from
+// where it was forked. Sums of gradients go by these counts.
+class BodyCounts {
+ public:
+  explicit BodyCounts(const Trace& trace) : regions_(trace.regions) {}
+  void enter(int32_t node) {  // node after node
+    while (!open_.empty() && node >= open_.back().end) {
+      context()[ContextWord::kSequence] = open_.back().count;
+      open_.pop_back();
+    }
+    for (; next_ < regions_.size() && regions_[next_].first <= node; ++next_)
+      if (node < regions_[next_].end)
+        open_.push_back({regions_[next_].end, context()[ContextWord::kSequence]});
+  }
+
+ private:
+  struct Open {
+    int32_t end;
+    uint64_t count;
+  };
+  const std::vector<TraceRegion>& regions_;
+  std::vector<Open> open_;
+  size_t next_ = 0;
+};
+
 // Runs the nodes one by one; a value goes as soon as its last reader has run.
 class NodeLoop final : public Runner {
  public:
@@ -37,9 +62,11 @@ class NodeLoop final : public Runner {
       values[static_cast<size_t>(trace_->inputs[i])] = inputs[i];
     std::vector<IValue> args;
     const ContextGuard restore;
+    BodyCounts counts(*trace_);
     for (size_t i = 0; i < trace_->nodes.size(); ++i) {
       const TraceNode& n = trace_->nodes[i];
       if (taped_) context()[ContextWord::kModes] = n.modes;
+      if (taped_) counts.enter(static_cast<int32_t>(i));
       args.clear();
       for (const Operand& o : n.args) args.push_back(get(o, values, inputs));
       IValue result = taped_ ? eager::run(*n.op, args) : n.op->kernel()(*n.op, args);

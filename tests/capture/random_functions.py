@@ -745,7 +745,9 @@ class Writer:
             self.emit(f"{name} = torch.jit.wait(torch.jit.fork({f}, {self.tensor()}, by=2))")
         elif which == 2:
             t, u = self.t(), self.t()
-            self.emit(f"{f} = [torch.jit.fork(lambda q, i=i: (q * i).tanh() + 1, {t}) for i in range(2)]")
+            self.emit(
+                f"{f} = [torch.jit.fork(lambda q, i=i: (q * i).tanh() + 1, {t}) for i in range(2)]"
+            )
             self.emit(f"{name} = {f}[1].wait() * ({u} + 1) - {f}[0].wait()")
         else:
             self.emit(f"{f} = torch.jit.fork(torch.add, {self.t()}, {self.number()})")

@@ -157,6 +157,8 @@ def compare_source(source, seed, backend, tally=None):
         torch.manual_seed(seed)
         run_source(source, name, scope)
         f = scope["make"](3)
+        if not callable(f):
+            raise TypeError("the program makes no function")
         if is_compiled:
             f = torch.compile(f, backend=backend)
         outcomes = []

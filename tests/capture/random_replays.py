@@ -217,8 +217,8 @@ class Writer:
             self.r.choice(
                 (
                     "o.count += 1",
-                    f"o.parts.append({self.number()} * 0.5)",
-                    f"items.append(len(items)); {self.r.choice(self.tensors)}.sum()",
+                    f"if len(o.parts) < 9: o.parts.append({self.number()} * 0.5)",
+                    f"if len(items) < 9: items.append(len(items)); {self.r.choice(self.tensors)}.sum()",
                     f"o.seen = {self.r.choice(self.tensors)}",
                     f"o.last = {self.number()}",
                     f"p.scale = {self.number()}",

@@ -536,3 +536,48 @@ def test_a_list_that_holds_an_argument_is_no_list_of_weights():
     compiled, _ = counted(f)
     for _ in range(3):
         assert same(compiled(X, [X, X * 2]), f(X, [X, X * 2]))
+
+
+def test_gradients_through_bodies_sum_in_the_order_of_plain_forks():
+    def f(x):
+        def body(a):
+            return a.tanh() * 1.7 + x * 0.3
+
+        futures = [torch.jit.fork(body, x * i) for i in range(3)]
+        return futures[1].wait() - futures[2].wait()
+
+    compiled = torch.compile(f)
+    torch.manual_seed(0)
+    for _ in range(20):
+        drawn, sums = torch.randn(2, 3), []
+        for function in (f, compiled):
+            x = drawn.clone().requires_grad_()
+            function(x).sum().backward()
+            sums.append(x.grad.tolist())
+        assert sums[0] == sums[1]
+    assert compiled._counters()["replays"] > 10
+
+
+def test_a_generator_with_a_finally_runs_it_once():
+    log = []
+
+    def numbers():
+        try:
+            yield from (1, 2, 3)
+        finally:
+            log.append("closed")
+
+    def f(x):
+        def body(a):
+            for i in numbers():
+                log.append(i)
+                a = a * i
+            return a
+
+        return torch.jit.fork(body, x).wait()
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        log.clear()
+        assert compiled(torch.ones(2)).tolist() == [6, 6]
+        assert log == [1, 2, 3, "closed"]

@@ -5,7 +5,6 @@ import threading
 import time
 
 import prong as torch
-import prong.jit  # noqa: F401  (the call that loads it is not followed)
 import prong.futures
 import prong.jit  # loaded when first used, which a recording does not follow
 import pytest

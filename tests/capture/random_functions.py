@@ -741,7 +741,9 @@ class Writer:
                 self.statements()
                 self.emit(f"return q * {self.number()} + by")
 
+            outer, self.loops = self.loops, 0  # none of them can be left from inside
             self.block(body)
+            self.loops = outer
             self.emit(f"{name} = torch.jit.wait(torch.jit.fork({f}, {self.tensor()}, by=2))")
         elif which == 2:
             t, u = self.t(), self.t()

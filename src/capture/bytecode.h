@@ -27,7 +27,7 @@ struct ExceptionHandler {
 struct Bytecode {
   std::vector<Instruction> instructions;
   std::vector<int32_t>
-      at_unit;        // the instruction that starts at a unit (at its EXTENDED_ARGs too); -1: none
+      at_unit;  // the instruction that starts at a unit (at its EXTENDED_ARGs too); -1: none
   std::vector<ExceptionHandler> handlers;
   const ExceptionHandler* handler_at(int32_t unit) const {  // null: none
     for (const ExceptionHandler& h : handlers)

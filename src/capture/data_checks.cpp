@@ -88,7 +88,8 @@ class Ranges {
     if (name == "arange") {
       const auto first = number(n.args[0]), second = number(n.args[1]);
       if (n.op->name() == "arange" && first) return IntRange{0, std::max<int64_t>(*first - 1, 0)};
-      if (first && second) return IntRange{std::min(*first, *second), std::max(*first, *second - 1)};
+      if (first && second)
+        return IntRange{std::min(*first, *second), std::max(*first, *second - 1)};
       return std::nullopt;
     }
     if (n.op->family() == Family::kView || name == "to" || name == "contiguous" ||
@@ -96,11 +97,12 @@ class Ranges {
         name == "triu" || name == "reshape") {
       auto r = of_operand(n.args[0], depth - 1);
       const bool adds_zeros = name == "tril" || name == "triu";
-      if (r && adds_zeros) r = IntRange{std::min<int64_t>(r->low, 0), std::max<int64_t>(r->high, 0)};
+      if (r && adds_zeros)
+        r = IntRange{std::min<int64_t>(r->low, 0), std::max<int64_t>(r->high, 0)};
       return fits_dtype(r, value.meta.dtype) ? r : std::nullopt;
     }
-    if ((name == "argmax" || name == "argmin" || name == "max" || name == "min" ||
-         name == "topk" || name == "sort" || name == "argsort") &&
+    if ((name == "argmax" || name == "argmin" || name == "max" || name == "min" || name == "topk" ||
+         name == "sort" || name == "argsort") &&
         n.args[0].kind == Operand::Kind::kValue) {
       if ((name == "max" || name == "min" || name == "topk" || name == "sort") && value.output != 1)
         return std::nullopt;
@@ -133,9 +135,9 @@ class Ranges {
       if (n.args.size() == 3 && number(n.args[2]) != std::optional<int64_t>(1)) return std::nullopt;
       for (const int64_t x : {a->low, a->high, b->low, b->high})
         if (x > kLargest || x < -kLargest) return std::nullopt;
-      const std::optional<IntRange> r =
-          name == "add" ? IntRange{a->low + b->low, a->high + b->high}
-                        : IntRange{a->low - b->high, a->high - b->low};
+      const std::optional<IntRange> r = name == "add"
+                                            ? IntRange{a->low + b->low, a->high + b->high}
+                                            : IntRange{a->low - b->high, a->high - b->low};
       return fits_dtype(r, value.meta.dtype) ? r : std::nullopt;
     }
     return std::nullopt;

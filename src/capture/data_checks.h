@@ -17,7 +17,7 @@ struct IntRange {
 struct Proof {
   bool holds = false;      // false where that isn't known
   bool is_for_all = true;  // with any data that passes `checks`; otherwise with this data alone
-  std::vector<IndexCheck> checks;
+  std::vector<IndexCheck> checks{};
 };
 Proof prove_safe(const Segment& segment, const OpDef& op, std::span<const IValue> args);
 

@@ -6,23 +6,12 @@
 
 #include "base/str.h"
 #include "capture/evaluator.h"
+#include "capture/python_names.h"
 #include "capture/session.h"
 
 namespace prong::capture {
 
 namespace {
-
-bool is_one_of(const char* word, std::initializer_list<const char*> words) {
-  for (const char* w : words)
-    if (std::strcmp(word, w) == 0) return true;
-  return false;
-}
-
-const char* text_of(PyObject* name) {
-  const char* text = PyUnicode_AsUTF8(name);
-  if (!text) PyErr_Clear();
-  return text ? text : "";
-}
 
 bool is_builtin_container(PyTypeObject* t) {
   return t == &PyList_Type || t == &PyDict_Type || t == &PyTuple_Type || t == &PySet_Type ||
@@ -39,21 +28,13 @@ bool is_opaque_function(PyCFunctionObject* f) {
     return !is_one_of(Py_TYPE(self)->tp_name,
                       {"collections.OrderedDict", "collections.deque", "collections.defaultdict"});
   }
-  const char* module = f->m_module && PyUnicode_Check(f->m_module) ? text_of(f->m_module) : "";
+  const char* module = module_of(f);
   if (std::strcmp(module, "builtins") == 0)
     return is_one_of(f->m_ml->ml_name,
                      {"print", "input", "exec", "eval", "breakpoint", "__import__"});
   return !is_one_of(module, {"math", "itertools", "functools", "_functools", "operator",
                              "_operator", "_collections", "collections", "prong._core", "_abc",
                              "cmath", "_bisect", "_heapq"});
-}
-
-std::string name_of_callable(PyObject* callable) {
-  PyObject* name = PyObject_GetAttrString(callable, "__qualname__");
-  if (!name) PyErr_Clear();
-  std::string text = name && PyUnicode_Check(name) ? text_of(name) : Py_TYPE(callable)->tp_name;
-  Py_XDECREF(name);
-  return text;
 }
 
 PyObject* interned(const char* word) { return PyUnicode_InternFromString(word); }
@@ -296,8 +277,8 @@ Term Evaluator::made_attribute(PyObject* object, Term owner, PyObject* name, PyO
   return known;
 }
 
-// A parameter, buffer or module of an nn.Module, which its __getattr__ found.
-Term Evaluator::module_attribute(PyObject* dict, PyObject* name) {
+// A parameter, buffer or module of an nn.Module, as its __getattr__ finds it; none: there is none.
+std::optional<Term> Evaluator::module_attribute(PyObject* dict, PyObject* name) {
   static PyObject* const stores[] = {interned("_parameters"), interned("_buffers"),
                                      interned("_modules")};
   Tracker* t = tracker();
@@ -305,13 +286,15 @@ Term Evaluator::module_attribute(PyObject* dict, PyObject* name) {
     PyObject* items = PyDict_GetItemWithError(dict, store);
     t->read_dict(dict, store, items);
     if (!items) continue;
-    if (!is_dict(items)) break;
+    if (!is_dict(items)) {
+      t->give_up("parameters, buffers or modules that are not in a dict");
+      break;
+    }
     PyObject* found = PyDict_GetItemWithError(items, name);
     const Term term = t->read_dict(items, name, found);
     if (found) return term;
   }
-  t->give_up("an attribute of a module that is not in its own dicts");
-  return {};
+  return std::nullopt;
 }
 
 Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* value) {
@@ -347,7 +330,11 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
     const Term read = t->read_dict(dict, name, own, type);
     if (own) return read;
   }
-  if (!descriptor && dict && is_module_getattr(type)) return module_attribute(dict, name);
+  if (!descriptor && dict && is_module_getattr(type)) {
+    if (const std::optional<Term> found = module_attribute(dict, name)) return *found;
+    t->give_up("an attribute of a module that is not in its own dicts");
+    return {};
+  }
   if (descriptor && (PyMethod_Check(value) || value == descriptor || PyFunction_Check(value) ||
                      PyCFunction_Check(value)))
     return t->same(value);
@@ -459,16 +446,7 @@ std::optional<bool> Evaluator::has_attribute(PyObject* object, Term owner, PyObj
   PyObject* fallback = type_attribute(type, "__getattr__");
   if (!fallback) return false;
   if (is_made || !dict || !is_module_getattr(type)) return std::nullopt;
-  for (const char* store : {"_parameters", "_buffers", "_modules"}) {
-    PyObject* key = interned(store);
-    PyObject* items = PyDict_GetItemWithError(dict, key);
-    t->read_dict(dict, key, items);
-    Py_DECREF(key);  // interned names of modules live on
-    PyObject* found = items && is_dict(items) ? PyDict_GetItemWithError(items, name) : nullptr;
-    if (items && is_dict(items)) t->read_dict(items, name, found);
-    if (found) return true;
-  }
-  return false;
+  return module_attribute(dict, name).has_value();
 }
 
 Term Evaluator::attribute_call_term(std::string_view word, PyObject* const* args,
@@ -585,7 +563,7 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   if (!value) {
     if (t && !next.function && !is_escaped_error_followed) {
       escaped_error = nullptr;
-      is_escaped_error_followed = is_error_transparent(callable, term, args, terms, kwnames);
+      is_escaped_error_followed = is_error_transparent(callable, term, args, terms);
     }
     return nullptr;
   }
@@ -603,13 +581,13 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
 
 // A builtin failed: would it at each call?
 bool Evaluator::is_error_transparent(PyObject* callable, Term term, PyObject* const* args,
-                                     const std::vector<Term>& terms, PyObject* kwnames) {
+                                     const std::vector<Term>& terms) {
   Tracker* t = tracker();
   const bool is_method = term.is_made() && t->peek(term).kind == Made::Kind::kMethod;
   Term unused;
   return term.is_known() &&
          follow_transparent(callable, is_method ? t->peek(term).items[1] : Term(), args, terms,
-                            kwnames, nullptr, &unused);
+                            nullptr, &unused);
 }
 
 namespace {
@@ -659,11 +637,11 @@ bool Evaluator::has_recorded_step() const {
 }
 
 // After a call of an op: whose numbers are which of its node's.
-void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObject* const* args) {
+void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms) {
   PyObject* name = PyObject_GetAttrString(op, "__name__");
   if (!name) PyErr_Clear();
   tracker()->bind_numbers(nodes_before_call_, name && PyUnicode_Check(name) ? text_of(name) : "",
-                          terms, args);
+                          terms);
   Py_XDECREF(name);
 }
 
@@ -744,7 +722,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   if (!t->is_on()) return {};  // a list that it was given holds something else than weights
   if (door().is_op(function)) {
     if (all_fit) {
-      if (t->has_numbers()) bind_numbers(function, terms, args);
+      if (t->has_numbers()) bind_numbers(function, terms);
       return result == Py_None && has_recorded_step() ? Term::same() : t->tensor_result(result);
     }
     t->give_up("an op's argument is not followed");
@@ -760,7 +738,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   if (function == is_instance && terms.size() == 2 && terms[0].is_number() && terms[1].is_same() &&
       t->has_fixed_type(terms[0]))
     return Term::same();
-  t->pin_all(terms, args);
+  t->pin_all(terms);
   bool all_plain = true;
   for (size_t i = 0; i < terms.size(); ++i) all_plain = all_plain && t->is_plain(terms[i], args[i]);
   const char* word = PyCFunction_Check(function)
@@ -772,17 +750,10 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
       t->give_up("a method's argument is not followed");
       return {};
     }
-    if (is_one_of(word,
-                  {"size", "numel", "nelement", "stride", "storage_offset", "is_contiguous"})) {
-      t->looked_at_sizes();
-      return Term::same();
-    }
-    if (is_one_of(word, {"dim", "ndimension", "element_size", "is_floating_point", "is_complex",
-                         "is_signed"}))
-      return Term::same();
-    if (door().is_exact_tensor(result) &&
-        is_one_of(word, {"to", "float", "double", "half", "bfloat16", "int", "long", "short",
-                         "char", "byte", "bool", "type_as", "cpu", "contiguous"}))
+    const TensorMethod method = tensor_method(word);
+    if (method == TensorMethod::kSizes) t->looked_at_sizes();
+    if (method == TensorMethod::kSizes || method == TensorMethod::kFacts) return Term::same();
+    if (method == TensorMethod::kConversion && door().is_exact_tensor(result))
       return t->tensor_result(result);
     if (std::strcmp(word, "requires_grad_") == 0 && result == self_object && all_plain &&
         !door().impl_of(result)->requires_grad && t->began_without_gradients(result))
@@ -795,8 +766,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   }
   if (self.is_made() && self_object) {
     Term followed;
-    if (follow_transparent(function, self, args, terms, kwnames, result, &followed))
-      return followed;
+    if (follow_transparent(function, self, args, terms, result, &followed)) return followed;
     t->give_up(std::string("method ") + word + " of a container");
     return {};
   }
@@ -850,7 +820,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
                        "divmod", "pow",  "range", "sqrt",  "ceil", "floor", "log",  "exp",  "cos",
                        "sin",    "prod", "gcd",   "isqrt", "chr",  "ord",   "hash", "tuple"}))
     return Term::same();
-  if (Term followed; follow_transparent(function, self, args, terms, kwnames, result, &followed))
+  if (Term followed; follow_transparent(function, self, args, terms, result, &followed))
     return followed;
   t->give_up(std::string("calls ") + name_of_callable(callable));
   return {};

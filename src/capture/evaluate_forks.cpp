@@ -7,30 +7,19 @@
 
 #include "capture/evaluator.h"
 #include "capture/forked_body.h"
+#include "capture/python_names.h"
 #include "capture/session.h"
 
 namespace prong::capture {
 
 namespace {
 
-bool is_one_of(const char* word, std::initializer_list<const char*> words) {
-  for (const char* w : words)
-    if (std::strcmp(word, w) == 0) return true;
-  return false;
-}
-
-std::string attribute_text(PyObject* object, const char* attribute) {
-  PyObject* name = PyObject_GetAttrString(object, attribute);
-  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  std::string found = text ? text : "";
+std::string name_of_method(PyObject* method) {
+  PyObject* name = PyObject_GetAttrString(method, "__name__");
+  std::string found = name && PyUnicode_Check(name) ? text_of(name) : "";
   Py_XDECREF(name);
   PyErr_Clear();
   return found;
-}
-
-std::string name_of_callable(PyObject* callable) {
-  std::string name = attribute_text(callable, "__qualname__");
-  return name.empty() ? Py_TYPE(callable)->tp_name : name;
 }
 
 // Builtins that only look at their arguments.
@@ -51,14 +40,7 @@ bool is_pure_type(PyObject* type) {
 }
 
 bool is_pure_method(PyObject* self, const char* name) {
-  if (door().is_tensor(self))
-    return is_one_of(
-        name, {"size",          "numel",     "nelement",   "stride",       "storage_offset",
-               "is_contiguous", "dim",       "ndimension", "element_size", "is_floating_point",
-               "is_complex",    "is_signed", "to",         "float",        "double",
-               "half",          "bfloat16",  "int",        "long",         "short",
-               "char",          "byte",      "bool",       "type_as",      "cpu",
-               "contiguous"});
+  if (door().is_tensor(self)) return tensor_method(name) != TensorMethod::kOther;
   if (is_dict(self)) return is_one_of(name, {"get", "keys", "values", "items", "copy"});
   if (PyList_CheckExact(self)) return is_one_of(name, {"index", "count", "copy"});
   return is_plain_value(self) || PyTuple_Check(self) || PyRange_Check(self);
@@ -126,7 +108,7 @@ bool Evaluator::may_call_on_trial(PyObject* callable, Term term, PyObject* const
   if (term.is_made() && t->peek(term).kind == Made::Kind::kMethod) {
     const Term self = t->peek(term).items[1];
     if (self.is_made() && t->peek(self).kind == Made::Kind::kFuture)
-      return is_one_of(attribute_text(callable, "__name__").c_str(), {"wait", "done", "value"});
+      return is_one_of(name_of_method(callable), {"wait", "done", "value"});
     if (PyCFunction_Check(callable) && is_own(self)) return true;
   }
   if (PyType_Check(callable)) {
@@ -135,12 +117,11 @@ bool Evaluator::may_call_on_trial(PyObject* callable, Term term, PyObject* const
            (PyExceptionClass_Check(callable) && !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE));
   }
   if (PyCFunction_Check(callable)) {
-    const auto* c = reinterpret_cast<PyCFunctionObject*>(callable);
+    auto* c = reinterpret_cast<PyCFunctionObject*>(callable);
     PyObject* self = c->m_self;
     if (self && !PyModule_Check(self))
       return is_pure_method(self, c->m_ml->ml_name) || is_own(t->find(self));
-    const char* module =
-        c->m_module && PyUnicode_Check(c->m_module) ? PyUnicode_AsUTF8(c->m_module) : "";
+    const char* module = module_of(c);
     return (std::strcmp(module, "builtins") == 0 && is_pure_builtin(c->m_ml->ml_name)) ||
            std::strcmp(module, "math") == 0;
   }
@@ -209,7 +190,7 @@ Term Evaluator::future_attribute(Term future, PyObject* object, PyObject* value)
 // Of a future whose body was followed: it is done.
 Term Evaluator::future_result(PyObject* method, Term future) {
   Tracker* t = tracker();
-  const std::string name = attribute_text(method, "__name__");
+  const std::string name = name_of_method(method);
   if (name == "wait" || name == "value") return t->made(future).items[0];
   if (name == "done" || name == "exception") return Term::same();
   t->give_up("method " + name + " of a future");

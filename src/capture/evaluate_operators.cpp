@@ -34,8 +34,8 @@ Term operator_term(Tracker& t, int code, uint64_t nodes_before, PyObject* a, Ter
     return term.is_number() || (is_plain(term, o) && is_plain_number(o));
   };
   if ((ta.is_number() || tb.is_number()) && is_known_number(ta, a) && is_known_number(tb, b)) {
-    if (code >= 0 && (PyBool_Check(result) || PyLong_CheckExact(result) ||
-                      PyFloat_CheckExact(result)))
+    if (code >= 0 &&
+        (PyBool_Check(result) || PyLong_CheckExact(result) || PyFloat_CheckExact(result)))
       return t.number_result(code, a, ta, b, tb, result);
     t.is_plain(ta, a);
     t.is_plain(tb, b);
@@ -46,11 +46,11 @@ Term operator_term(Tracker& t, int code, uint64_t nodes_before, PyObject* a, Ter
              b_fits = tb.is_tensor() || is_known_number(tb, b);
   if (a_fits && b_fits) {
     const Term terms[] = {ta, tb};
-    PyObject* const values[] = {a, b};
-    t.bind_numbers(nodes_before, nullptr, terms, values);
+    t.bind_numbers(nodes_before, nullptr, terms);
     return t.tensor_result(result);
   }
-  const bool changes_outside = code >= kFirstInPlace && code < kCompare && ta.is_same() && result == a;
+  const bool changes_outside =
+      code >= kFirstInPlace && code < kCompare && ta.is_same() && result == a;
   if (!changes_outside && t.vouch(ta, a, true) && t.vouch(tb, b, true))
     if (const Term found = t.adopt(result); found.is_known()) return found;
   t.give_up("an operator on values that are not followed");
@@ -100,7 +100,7 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     PyObject* result = apply_operator(code, a, b);
     if (!result) return Next::kError;
     Term made;
-    if (Tracker* t = tracker()) 
+    if (Tracker* t = tracker())
       made = operator_term(*t, code, nodes, a, term(2), b, term(1), result);
     drop(2);
     push(result, made);
@@ -112,7 +112,8 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
       const bool is_none_test =
           (a == Py_None && term(2).is_same()) || (b == Py_None && term(1).is_same());
       const auto fixed = [&](Term x, PyObject* o) {
-        return x.is_made() || (x.is_same() && !(is_plain_value(o) && !PyBool_Check(o) && o != Py_None));
+        return x.is_made() ||
+               (x.is_same() && !(is_plain_value(o) && !PyBool_Check(o) && o != Py_None));
       };
       const bool is_of_tensors =
           term(1).is_tensor() && term(2).is_tensor() && t->is_identity_fixed(a, b);
@@ -159,12 +160,11 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     const bool is_op = term(2).is_tensor() && (term(3).is_tensor() || term(3).is_same()) &&
                        term(1).is_same() && is_plain_value(key);
     if (Tracker* t = tracker(); t && !is_op) {
-      const bool is_followed =
-          term(2).is_made() ? term(3).is_known() && t->vouch(term(1), key, true)
-                            : term(2).is_same() && t->is_plain(term(1), key) &&
-                                  t->write_item(container, key, value, term(3));
-      if (!is_followed)
-        t->give_up("an item of a container is assigned");
+      const bool is_followed = term(2).is_made()
+                                   ? term(3).is_known() && t->vouch(term(1), key, true)
+                                   : term(2).is_same() && t->is_plain(term(1), key) &&
+                                         t->write_item(container, key, value, term(3));
+      if (!is_followed) t->give_up("an item of a container is assigned");
     }
     const int done = PyObject_SetItem(container, key, value);
     if (done < 0) return Next::kError;

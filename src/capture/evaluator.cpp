@@ -175,8 +175,8 @@ bool Evaluator::bind_unannounced(Tracker& t) {
   for (size_t s = 0; s < count; ++s) {
     terms_[s] = t.find(slots_[s]);
     if (terms_[s].is_known()) continue;
-    const bool is_new = s == 0 && is_init && !t.making.empty() &&
-                        Py_IS_TYPE(slots_[0], t.making.back());
+    const bool is_new =
+        s == 0 && is_init && !t.making.empty() && Py_IS_TYPE(slots_[0], t.making.back());
     if (is_new)
       terms_[s] = t.make_instance(slots_[0]);
     else if (is_default(slots_[s]))
@@ -184,8 +184,8 @@ bool Evaluator::bind_unannounced(Tracker& t) {
     else
       t.give_up("Python code runs that nobody called in sight");
   }
-  for (size_t s = count, n = s + ((co_->co_flags & CO_VARARGS) != 0) +
-                             ((co_->co_flags & CO_VARKEYWORDS) != 0);
+  for (size_t s = count,
+              n = s + ((co_->co_flags & CO_VARARGS) != 0) + ((co_->co_flags & CO_VARKEYWORDS) != 0);
        s < n && t.is_on(); ++s) {
     terms_[s] = t.adopt(slots_[s]);
     if (!terms_[s].is_known()) t.give_up("Python code runs that nobody called in sight");

@@ -88,14 +88,13 @@ class Evaluator {
   Next store_attribute(const Instruction& i);
   bool follow_store(PyObject* owner, Term owner_term, PyObject* name, PyObject* value,
                     Term value_term);
-  void bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObject* const* args);
-  Term module_attribute(PyObject* dict, PyObject* name);
+  void bind_numbers(PyObject* op, const std::vector<Term>& terms);
+  std::optional<Term> module_attribute(PyObject* dict, PyObject* name);
   Term instance_attribute(PyObject* object, PyObject* name, PyObject* value);
   Term call_term(PyObject* callable, Term callable_term, PyObject* const* args,
                  const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
   bool follow_transparent(PyObject* function, Term self, PyObject* const* args,
-                          const std::vector<Term>& terms, PyObject* kwnames, PyObject* result,
-                          Term* out);
+                          const std::vector<Term>& terms, PyObject* result, Term* out);
   Term made_attribute(PyObject* object, Term owner, PyObject* name, PyObject* value);
   Next store_made_attribute(PyObject* name);
   Next delete_attribute(const Instruction& i);
@@ -123,13 +122,13 @@ class Evaluator {
   Next delete_item();
   Term walked_term(Term iterator, PyObject* value);
   bool is_error_transparent(PyObject* callable, Term term, PyObject* const* args,
-                            const std::vector<Term>& terms, PyObject* kwnames);
+                            const std::vector<Term>& terms);
   bool bind_unannounced(Tracker& t);
   bool has_recorded_step() const;
   std::optional<Term> asked_attribute(PyObject* callable, PyObject* const* args,
                                       const std::vector<Term>& terms, PyObject* result);
-  Term core_call_term(CoreFunction function, PyObject* const* args,
-                      const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
+  Term core_call_term(CoreFunction function, PyObject* const* args, const std::vector<Term>& terms,
+                      PyObject* kwnames, PyObject* result);
   Term subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value);
   PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms,
                    PyObject* kwnames, Term* result, PyObject* packed = nullptr,

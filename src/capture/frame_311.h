@@ -22,7 +22,7 @@ int prong_is_evaluable(PyThreadState* thread, ProngFrame* frame);
 
 /* A frame of a generator that stands at a yield and goes on with what was sent. */
 int prong_is_resumed_generator(PyThreadState* thread, ProngFrame* frame);
-PyObject* prong_frame_generator(ProngFrame* frame); /* borrowed */
+PyObject* prong_frame_generator(ProngFrame* frame);     /* borrowed */
 ProngFrame* prong_generator_frame(PyObject* generator); /* null: it has ended */
 /* The generator of a frame that is left by a yield counts as suspended. */
 void prong_suspend_generator(ProngFrame* frame);
@@ -46,12 +46,12 @@ prong_frame_slots(ProngFrame* frame); /* locals, cells and free variables, then 
 void prong_set_position(ProngFrame* frame,
                         int unit); /* the instruction that runs; -1: before the first */
 void prong_set_stack_top(ProngFrame* frame,
-                         int top);          /* in slots; -1 while the evaluator holds the stack */
+                         int top); /* in slots; -1 while the evaluator holds the stack */
 /* To tracers: the error that is set was raised in the current frame; it leaves the frame. */
 void prong_tell_error(PyThreadState* thread);
 void prong_tell_exit(PyThreadState* thread);
-/* Lets signal handlers, other threads and pending calls run, if any wait. -1: a Python error is set;
-   1: something waits that only the interpreter serves. */
+/* Lets signal handlers, other threads and pending calls run, if any wait. -1: a Python error is
+   set; 1: something waits that only the interpreter serves. */
 int prong_breathe(PyThreadState* thread);
 
 /* The innermost frame of this thread whose file does not start with `own_folder`: its code

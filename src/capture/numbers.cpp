@@ -154,25 +154,24 @@ Term Tracker::number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb
   return number(std::move(step), result);
 }
 
-void Tracker::collect_numbers(Term t, PyObject* value, std::vector<Term>* out) {
+void Tracker::collect_numbers(Term t, std::vector<Term>* out) {
   if (t.is_number()) out->push_back(t);
   if (!t.is_made()) return;
   const Made& m = made(t);
-  for (size_t i = 0; i < m.items.size(); ++i) collect_numbers(m.items[i], m.objects[i], out);
+  for (const Term& item : m.items) collect_numbers(item, out);
 }
 
-void Tracker::pin_all(std::span<const Term> terms, PyObject* const* values) {
+void Tracker::pin_all(std::span<const Term> terms) {
   if (numbers_.empty()) return;
   std::vector<Term> given;
-  for (size_t i = 0; i < terms.size(); ++i) collect_numbers(terms[i], values[i], &given);
+  for (const Term& term : terms) collect_numbers(term, &given);
   for (const Term t : given) pin(t);
 }
 
-void Tracker::bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms,
-                           PyObject* const* values) {
+void Tracker::bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms) {
   if (numbers_.empty()) return;
   std::vector<Term> given;
-  for (size_t i = 0; i < terms.size(); ++i) collect_numbers(terms[i], values[i], &given);
+  for (const Term& term : terms) collect_numbers(term, &given);
   if (given.empty()) return;
   Recorder& r = thread_recorder();
   Trace* trace = r.num_recorded() == nodes_before + 1 ? r.open_trace() : nullptr;

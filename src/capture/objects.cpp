@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capture/python_names.h"
 #include "capture/session.h"
 #include "capture/tracker.h"
 
@@ -25,45 +26,42 @@ bool is_python_class(PyTypeObject* type) {
 }
 
 bool is_opaque_walk(PyObject* o) {  // iterators and views of builtin containers
-  static const char* const names[] = {"zip",
-                                      "enumerate",
-                                      "map",
-                                      "filter",
-                                      "reversed",
-                                      "list_iterator",
-                                      "list_reverseiterator",
-                                      "tuple_iterator",
-                                      "dict_keys",
-                                      "dict_values",
-                                      "dict_items",
-                                      "dict_keyiterator",
-                                      "dict_valueiterator",
-                                      "dict_itemiterator",
-                                      "dict_reversekeyiterator",
-                                      "dict_reversevalueiterator",
-                                      "dict_reverseitemiterator",
-                                      "set_iterator",
-                                      "range_iterator",
-                                      "longrange_iterator",
-                                      "str_iterator",
-                                      "str_ascii_iterator",
-                                      "bytes_iterator",
-                                      "callable_iterator",
-                                      "iterator",
-                                      "super",
-                                      "functools.partial",
-                                      "operator.itemgetter",
-                                      "operator.attrgetter",
-                                      "operator.methodcaller",
-                                      "mappingproxy",
-                                      "odict_iterator",
-                                      "odict_keys",
-                                      "odict_values",
-                                      "odict_items"};
-  const char* name = Py_TYPE(o)->tp_name;
-  return std::any_of(std::begin(names), std::end(names),
-                     [&](const char* n) { return std::strcmp(n, name) == 0; }) ||
-         std::strncmp(name, "itertools.", 10) == 0;
+  const std::string_view name = Py_TYPE(o)->tp_name;
+  return name.substr(0, 10) == "itertools." || is_one_of(name, {"zip",
+                                                                "enumerate",
+                                                                "map",
+                                                                "filter",
+                                                                "reversed",
+                                                                "list_iterator",
+                                                                "list_reverseiterator",
+                                                                "tuple_iterator",
+                                                                "dict_keys",
+                                                                "dict_values",
+                                                                "dict_items",
+                                                                "dict_keyiterator",
+                                                                "dict_valueiterator",
+                                                                "dict_itemiterator",
+                                                                "dict_reversekeyiterator",
+                                                                "dict_reversevalueiterator",
+                                                                "dict_reverseitemiterator",
+                                                                "set_iterator",
+                                                                "range_iterator",
+                                                                "longrange_iterator",
+                                                                "str_iterator",
+                                                                "str_ascii_iterator",
+                                                                "bytes_iterator",
+                                                                "callable_iterator",
+                                                                "iterator",
+                                                                "super",
+                                                                "functools.partial",
+                                                                "operator.itemgetter",
+                                                                "operator.attrgetter",
+                                                                "operator.methodcaller",
+                                                                "mappingproxy",
+                                                                "odict_iterator",
+                                                                "odict_keys",
+                                                                "odict_values",
+                                                                "odict_items"});
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ PyObject* apply_operator(int code, PyObject* a, PyObject* b);
 struct PlanProgram {
   Ref<Runner> runner;
   std::vector<TensorSource> inputs;
-  std::vector<size_t> picked;                       // of the runner's results, if is_picked
+  std::vector<size_t> picked;  // of the runner's results, if is_picked
   bool is_picked = false;
   std::vector<IValue> numbers;                      // after the tensors
   std::vector<std::pair<size_t, int32_t>> varying;  // of these, which number of the plan each is
@@ -232,8 +232,8 @@ class Plan {
   std::vector<Effect> effects;
   std::vector<Leaf> leaves;
   std::vector<Spent> spent;
-  bool has_backward = false;  // a pass over the tape that the call itself made, which is not made
-  bool is_unprofiled = false;  // something else is done while a profile is taken
+  bool has_backward = false;    // a pass over the tape that the call itself made, which is not made
+  bool is_unprofiled = false;   // something else is done while a profile is taken
   std::vector<Template> nodes;  // what several places hold
   Template result{};
   std::vector<Place> places;  // where things were read, if somebody asked for it
@@ -285,7 +285,8 @@ inline bool is_interned(PyObject* o) {
 }
 // Or a defaultdict.
 inline bool is_any_dict(PyObject* o) {
-  return is_dict(o) || (PyDict_Check(o) && std::strcmp(Py_TYPE(o)->tp_name, "collections.defaultdict") == 0);
+  return is_dict(o) ||
+         (PyDict_Check(o) && std::strcmp(Py_TYPE(o)->tp_name, "collections.defaultdict") == 0);
 }
 bool same_value(PyObject* a, PyObject* b);  // exact type and value, of plain immutable objects
 bool is_plain_value(

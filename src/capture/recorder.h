@@ -99,7 +99,7 @@ class Segment final : public DeferredWork {
   std::shared_ptr<Trace> trace_ = std::make_shared<Trace>();
   std::vector<Live> live_;
   std::unordered_map<const TensorImpl*, ValueId> by_impl_;
-  std::vector<Ref<TensorImpl>> aliases_;     // adopted
+  std::vector<Ref<TensorImpl>> aliases_;  // adopted
   std::vector<IndexCheck> index_checks_;
   std::vector<Storage*> read_;               // with add_reader
   std::vector<const Storage*> overwritten_;  // by in-place ops; visible or not

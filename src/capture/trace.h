@@ -73,7 +73,8 @@ struct Trace {
   bool inputs_overlap = false;  // two inputs share a storage
   bool may_raise = false;       // the last node may raise because of its data
   bool checks_data = false;     // some node may raise with other data, whatever IndexChecks say
-  bool has_other_names = false;  // an input is read under the name of another tensor over its memory
+  bool has_other_names =
+      false;  // an input is read under the name of another tensor over its memory
 };
 
 // Numbers of the trace that are inputs of the compiled program (they changed between calls); the

@@ -34,10 +34,10 @@ struct Writing {
   Writing* outer = nullptr;
   Node* fork = nullptr;
   GraphBuilder builder;
-  std::unordered_map<ValueId, Value*> values;
-  std::unordered_map<size_t, Value*> numbers;
-  std::unordered_map<int32_t, Value*> futures;
-  std::vector<int32_t> running;  // tasks that were forked before and not waited for here
+  std::unordered_map<ValueId, Value*> values{};
+  std::unordered_map<size_t, Value*> numbers{};
+  std::unordered_map<int32_t, Value*> futures{};
+  std::vector<int32_t> running{};  // tasks that were forked before and not waited for here
 };
 
 class Conversion {

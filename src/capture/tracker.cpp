@@ -85,7 +85,8 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
   TensorImpl* impl = door().impl_of(tensor);
   if (roots_.count(impl)) return;
   if (source.kind == TensorSource::Kind::kObject) source.object = keep(tensor);
-  roots_.emplace(impl, Root{source, Ref<TensorImpl>(impl), is_plain_leaf(impl), impl->requires_grad});
+  roots_.emplace(impl,
+                 Root{source, Ref<TensorImpl>(impl), is_plain_leaf(impl), impl->requires_grad});
   plan_->tensors.push_back({source,
                             impl->dtype,
                             impl->requires_grad,
@@ -209,7 +210,8 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
     give_up("an attribute that the call wrote has another value");
     return {};
   }
-  if (g.is_written && !is_interned(key)) give_up("a dict that the call wrote to is read by other keys");
+  if (g.is_written && !is_interned(key))
+    give_up("a dict that the call wrote to is read by other keys");
   g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
   if (const auto n = read_numbers_.find({dict, key}); n != read_numbers_.end()) {
     if (value == numbers_[static_cast<size_t>(n->second.index)].value.get()) return n->second;
@@ -402,8 +404,8 @@ void Tracker::note_checks(const SegmentEnd& end) {
 // ── the plan ──
 
 void Tracker::finish(PyObject* result, Term term, const Context& before) {
-  for (const ContextWord w :
-       {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast, ContextWord::kUser})
+  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype,
+                              ContextWord::kAutocast, ContextWord::kUser})
     if (before[w] != context()[w]) give_up("a mode is another after the call");
   is_finished_ = true;
   result_kept_ = Kept(result);
@@ -535,7 +537,8 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     return nullptr;
   }
   const bool taped = needs_tape_ && !plan_->has_backward && (is_grad_on_ || has_taped_nodes());
-  if (makes_leaves_ && !plan_->has_backward) give_up("a new leaf in a call without a backward pass");
+  if (makes_leaves_ && !plan_->has_backward)
+    give_up("a new leaf in a call without a backward pass");
   if (taped && has_python_backend_) give_up("a back end's callable has no gradients");
   if (taped && has_other_names_) give_up("a backward pass that is not followed");
   if (taped && has_inference_) give_up("inference mode inside a call that has gradients");
@@ -552,9 +555,9 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
       program.runner = p.runner;
       if (p.wanted != p.runner_outputs)
         for (const ValueId v : p.wanted)
-          program.picked.push_back(static_cast<size_t>(
-              std::find(p.runner_outputs.begin(), p.runner_outputs.end(), v) -
-              p.runner_outputs.begin()));
+          program.picked.push_back(
+              static_cast<size_t>(std::find(p.runner_outputs.begin(), p.runner_outputs.end(), v) -
+                                  p.runner_outputs.begin()));
       program.is_picked = p.wanted != p.runner_outputs;
       plan_->drops_nodes |= has_unread_node(*p.trace, p.runner_outputs);
     } else {

@@ -94,7 +94,7 @@ class Tracker {
   Term container_argument(PyObject* value);
   void open_containers();
   bool is_container_argument(PyObject* o) const;
-  Term same(PyObject* value);                     // an object that guards vouch for: tensor or not
+  Term same(PyObject* value);  // an object that guards vouch for: tensor or not
   Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
   Made& made(Term t) {
     Made& m = made_[static_cast<size_t>(t.index)];
@@ -148,13 +148,12 @@ class Tracker {
     return kind == NumberStep::Kind::kArgument || kind == NumberStep::Kind::kDict;
   }
   void pin(Term t);  // this one may not, after all
-  void pin_all(std::span<const Term> terms, PyObject* const* values);
+  void pin_all(std::span<const Term> terms);
   Term number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
   // After the call of an op: finds the numbers among its arguments in the node that was recorded
   // for it, which is the first after `nodes_before`, or pins them. `called`: the name that an op
   // was called by; null: an operator.
-  void bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms,
-                    PyObject* const* values);
+  void bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms);
   // ── gradients (gradients.cpp) ──
   void keep_alive(PyObject* object) { plan_->objects.emplace_back(object); }
   // A tensor that is the very same at each call.
@@ -172,10 +171,10 @@ class Tracker {
   // `a is b`, of tensors, is the same at each call.
   bool is_identity_fixed(PyObject* a, PyObject* b) const;
   Term read_history(PyObject* tensor, PyObject* value);   // tensor.grad_fn
-  Term read_gradient(PyObject* tensor, PyObject* value);   // tensor.grad
-  void write_gradient(PyObject* tensor);                   // is about to be set or deleted
-  void accumulating(const Tensor& leaf);                   // in a backward pass, without the GIL
-  void ran_backward();                                     // after it
+  Term read_gradient(PyObject* tensor, PyObject* value);  // tensor.grad
+  void write_gradient(PyObject* tensor);                  // is about to be set or deleted
+  void accumulating(const Tensor& leaf);                  // in a backward pass, without the GIL
+  void ran_backward();                                    // after it
 
   // owner.name = value, and `dict` is where it stands then; dict[key] = value. False: not followed.
   // list.append(value); the call may not read the list, neither before nor after.
@@ -268,7 +267,7 @@ class Tracker {
   void note_checks(const SegmentEnd& end);
   Term number(NumberStep step, PyObject* value);
   bool varies(const void* owner, uint64_t key, PyObject* value);
-  void collect_numbers(Term t, PyObject* value, std::vector<Term>* out);
+  void collect_numbers(Term t, std::vector<Term>* out);
   Guard& guard(Guard::Kind kind, PyObject* object);
   void refresh(Made& m);
   void hold(Made& m);
@@ -315,7 +314,7 @@ class Tracker {
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::vector<Store> effects_;
-  std::vector<PyObject*> appended_;      // lists from outside
+  std::vector<PyObject*> appended_;   // lists from outside
   std::map<int32_t, int32_t> nodes_;  // made things that several places hold: in Plan::nodes
   std::vector<PyObject*> arguments_;  // the caller holds them
   Kept result_kept_{nullptr};

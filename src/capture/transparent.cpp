@@ -7,6 +7,7 @@
 
 #include "capture/error_aside.h"
 #include "capture/evaluator.h"
+#include "capture/python_names.h"
 #include "capture/session.h"
 
 namespace prong::capture {
@@ -16,29 +17,22 @@ namespace {
 // What builtin code looks at: nothing that its arguments hold, all of it, or only plain values.
 enum class Look : uint8_t { kNever, kShallow, kDeep, kPlain };
 
-using Names = std::initializer_list<std::string_view>;
-bool is_in(std::string_view word, Names names) {
-  for (const std::string_view n : names)
-    if (n == word) return true;
-  return false;
-}
-
 bool is_in_place(std::string_view name) {  // of operator's functions
-  return is_in(name, {"iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod", "imul",
-                      "ior", "ipow", "irshift", "isub", "itruediv", "ixor"});
+  return is_one_of(name, {"iadd", "iand", "iconcat", "ifloordiv", "ilshift", "imatmul", "imod",
+                          "imul", "ior", "ipow", "irshift", "isub", "itruediv", "ixor"});
 }
 
 Look look_of_builtin(std::string_view name) {
-  if (is_in(name, {"next", "len", "callable", "isinstance", "issubclass", "list", "tuple", "dict",
-                   "slice", "super"}))
+  if (is_one_of(name, {"next", "len", "callable", "isinstance", "issubclass", "list", "tuple",
+                       "dict", "slice", "super"}))
     return Look::kShallow;
   // Of those that give iterators: what takes the items later may look at all of them.
-  if (is_in(name, {"sum", "min", "max", "any", "all", "sorted", "set", "frozenset", "iter", "zip",
-                   "enumerate", "map", "filter", "reversed"}))
+  if (is_one_of(name, {"sum", "min", "max", "any", "all", "sorted", "set", "frozenset", "iter",
+                       "zip", "enumerate", "map", "filter", "reversed"}))
     return Look::kDeep;
-  if (is_in(name, {"abs",     "divmod", "pow",   "round",  "int",   "float", "bool",
-                   "complex", "str",    "repr",  "format", "chr",   "ord",   "bin",
-                   "hex",     "oct",    "ascii", "bytes",  "range", "hash"}))
+  if (is_one_of(name, {"abs",     "divmod", "pow",   "round",  "int",   "float", "bool",
+                       "complex", "str",    "repr",  "format", "chr",   "ord",   "bin",
+                       "hex",     "oct",    "ascii", "bytes",  "range", "hash"}))
     return Look::kPlain;
   return Look::kNever;
 }
@@ -49,17 +43,16 @@ Look look_of_module_function(std::string_view module, std::string_view name) {
   if (module == "_functools") return name == "reduce" ? Look::kShallow : Look::kNever;
   // What it changes is not followed, and what call() calls is anything.
   if (module == "_operator")
-    return is_in(name, {"setitem", "delitem", "call"}) || is_in_place(name) ? Look::kNever
-                                                                         : Look::kDeep;
+    return is_one_of(name, {"setitem", "delitem", "call"}) || is_in_place(name) ? Look::kNever
+                                                                                : Look::kDeep;
   if (module == "itertools") return Look::kShallow;
-  if (module == "_heapq" || module == "_bisect") return Look::kNever;
   return Look::kNever;
 }
 
 Look look_of_type(PyTypeObject* type) {
   const std::string_view name = type->tp_name;
   if (name.substr(0, 10) == "itertools.") return Look::kDeep;
-  if (is_in(name, {"functools.partial", "operator.itemgetter"})) return Look::kShallow;
+  if (is_one_of(name, {"functools.partial", "operator.itemgetter"})) return Look::kShallow;
   if (PyType_HasFeature(type, Py_TPFLAGS_BASE_EXC_SUBCLASS)) return Look::kShallow;
   return PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? Look::kNever : look_of_builtin(name);
 }
@@ -72,19 +65,19 @@ Look look_of_method(PyTypeObject* type, std::string_view name, bool is_made) {
   if (type == &PyTuple_Type) return Look::kDeep;  // index, count
   if (type == &PyRange_Type) return Look::kPlain;
   if (type == &PyList_Type) {
-    if (is_in(name, {"index", "count"})) return Look::kDeep;
+    if (is_one_of(name, {"index", "count"})) return Look::kDeep;
     if (name == "copy") return Look::kShallow;
     if (!is_made) return Look::kNever;
-    return is_in(name, {"sort", "remove"}) ? Look::kDeep : Look::kShallow;
+    return is_one_of(name, {"sort", "remove"}) ? Look::kDeep : Look::kShallow;
   }
   if (type == &PyDict_Type || type == &PyODict_Type) {
-    if (is_in(name, {"get", "keys", "values", "items", "copy", "__contains__", "__getitem__"}))
+    if (is_one_of(name, {"get", "keys", "values", "items", "copy", "__contains__", "__getitem__"}))
       return Look::kShallow;
     return is_made ? Look::kShallow : Look::kNever;
   }
   if (type == &PySet_Type || type == &PyFrozenSet_Type)
     return is_made || type == &PyFrozenSet_Type ? Look::kPlain : Look::kNever;
-  if (type == &PyGen_Type && is_made && is_in(name, {"send", "__next__", "__iter__"}))
+  if (type == &PyGen_Type && is_made && is_one_of(name, {"send", "__next__", "__iter__"}))
     return Look::kShallow;
   if (type == &PyDictItems_Type || type == &PyDictKeys_Type) return Look::kPlain;
   return Look::kNever;
@@ -130,16 +123,13 @@ Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t c
     auto* f = reinterpret_cast<PyCFunctionObject*>(function);
     c.name = f->m_ml->ml_name;
     if (!f->m_self || PyModule_Check(f->m_self)) {
-      const char* module =
-          f->m_module && PyUnicode_Check(f->m_module) ? PyUnicode_AsUTF8(f->m_module) : "";
-      if (!module) PyErr_Clear();
-      c.look = look_of_module_function(module ? module : "", c.name);
+      c.look = look_of_module_function(module_of(f), c.name);
       return c;
     }
     if (PyType_Check(f->m_self)) {
       auto* type = reinterpret_cast<PyTypeObject*>(f->m_self);
       const bool is_builtin = !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
-      if (is_builtin && is_in(c.name, {"fromkeys", "from_iterable", "maketrans", "__new__"}))
+      if (is_builtin && is_one_of(c.name, {"fromkeys", "from_iterable", "maketrans", "__new__"}))
         c.look = c.name == "maketrans" ? Look::kPlain : Look::kShallow;
       return c;
     }
@@ -157,7 +147,7 @@ Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t c
   }
   // Not attrgetter and methodcaller: what they read of an object, nobody sees.
   const std::string_view type = Py_TYPE(function)->tp_name;
-  if (is_in(type, {"functools.partial", "operator.itemgetter"}) && self_term.is_known()) {
+  if (is_one_of(type, {"functools.partial", "operator.itemgetter"}) && self_term.is_known()) {
     c.name = type;
     c.look = type == "operator.itemgetter" ? Look::kDeep : Look::kShallow;
   }
@@ -166,13 +156,14 @@ Callee callee_of(Tracker& t, PyObject* function, PyObject* const* args, size_t c
 
 // Builtin code that calls what it is given, or looks into what its arguments hold.
 bool takes_callables(std::string_view name) {
-  return is_in(name, {"map", "filter", "reduce", "iter", "sorted", "min", "max", "sort",
-                      "functools.partial", "itertools.starmap", "itertools.accumulate",
-                      "itertools.groupby", "itertools.takewhile", "itertools.dropwhile",
-                      "itertools.filterfalse"});
+  return is_one_of(name, {"map", "filter", "reduce", "iter", "sorted", "min", "max", "sort",
+                          "functools.partial", "itertools.starmap", "itertools.accumulate",
+                          "itertools.groupby", "itertools.takewhile", "itertools.dropwhile",
+                          "itertools.filterfalse"});
 }
 bool looks_into_items(std::string_view name) {
-  return is_in(name, {"dict", "update", "from_iterable", "itertools.starmap", "itertools.compress"});
+  return is_one_of(name,
+                   {"dict", "update", "from_iterable", "itertools.starmap", "itertools.compress"});
 }
 
 enum class Called : uint8_t {
@@ -213,9 +204,7 @@ Called called_by_builtin(Tracker& t, PyObject* f, int depth = 0) {
 // The term of what builtin code gave; false: it is not of this kind. `result` null: it failed, and
 // the answer says whether it would at each call.
 bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* const* args,
-                                   const std::vector<Term>& terms, PyObject* kwnames,
-                                   PyObject* result, Term* out) {
-  (void)kwnames;
+                                   const std::vector<Term>& terms, PyObject* result, Term* out) {
   const bool is_miss = !result && (PyErr_ExceptionMatches(PyExc_StopIteration) ||
                                    PyErr_ExceptionMatches(PyExc_KeyError));
   std::optional<ErrorAside> aside;
@@ -248,8 +237,7 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
     has_tensor |= t->holds_tensor(term, o);
     if (c.name == "join" && term.is_made() && t->peek(term).kind != Made::Kind::kInstance)
       return true;
-    return c.look == Look::kPlain ? is_plain_inside(*t, term, o)
-                                  : t->vouch(term, o, is_deep);
+    return c.look == Look::kPlain ? is_plain_inside(*t, term, o) : t->vouch(term, o, is_deep);
   };
   if (c.self && !fits(self.is_known() ? self : t->find(c.self), c.self)) return false;
   for (size_t i = 0; i < terms.size(); ++i)

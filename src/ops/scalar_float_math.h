@@ -67,33 +67,38 @@ PRONG_INLINE ExpParts<T> split_exp(const T& x) {
   return {shifted, n, r};
 }
 
+// e^r for |r| <= ln2 / 2.
+template <class T>
+PRONG_INLINE T exp_core(const T& r) {
+  const T q = horner(r, 0.4999999815495543, 0.16666543661362757, 0.04166719968107265,
+                     0.008366515148936982, 0.0013882522891065347);
+  return fma(r * r, q, r) + 1;
+}
+// p 2^n with the n in the low bits of `shifted`, in two factors: n alone can pass the exponent
+// range where the result does not. Far below the answer is 0, as an underflow would cost the
+// processor a hundred cycles.
+template <class T, class C>
+PRONG_INLINE T times_power(const T& p, const T& shifted, const C& is_far_below) {
+  const auto n = (to_bits(shifted) << 8) >> 8;
+  const auto half = n >> 1;
+  const T last = select(is_far_below, lit(p, 0.0), from_bits((n - half + 127) << 23));
+  return p * from_bits((half + 127) << 23) * last;
+}
+
 template <class T>
 PRONG_INLINE T exp_f32(const T& x) {
   // Past these ends the result is 0 or infinity anyway; a NaN passes both selects.
   T y = select(x > 89.0f, lit(x, 89.0), x);
   y = select(y < -104.0f, lit(x, -104.0), y);
   const ExpParts<T> e = split_exp(y);
-  const T& r = e.r;
-  const T q = horner(r, 0.4999999815495543, 0.16666543661362757, 0.04166719968107265,
-                     0.008366515148936982, 0.0013882522891065347);
-  const T p = fma(r * r, q, r) + 1;
-  // 2^n in two factors: n alone can pass the exponent range where the result does not.
-  const auto n = (to_bits(e.shifted) << 8) >> 8;
-  const auto half = n >> 1;
-  // Far below, a factor of 0: an underflow would cost the processor a hundred cycles.
-  const T last = select(x < -103.98f, lit(x, 0.0), from_bits((n - half + 127) << 23));
-  return p * from_bits((half + 127) << 23) * last;
+  return times_power(exp_core(e.r), e.shifted, x < -103.98f);
 }
 
 // The same bits for x in [-87, 88]; anything for other numbers.
 template <class T>
 PRONG_INLINE T exp_between_f32(const T& x) {
   const ExpParts<T> e = split_exp(x);
-  const T& r = e.r;
-  const T q = horner(r, 0.4999999815495543, 0.16666543661362757, 0.04166719968107265,
-                     0.008366515148936982, 0.0013882522891065347);
-  const T p = fma(r * r, q, r) + 1;
-  return p * from_bits((to_bits(e.shifted) + 127) << 23);
+  return exp_core(e.r) * from_bits((to_bits(e.shifted) + 127) << 23);
 }
 
 // x = n + r with |r| <= 1/2.
@@ -107,11 +112,7 @@ PRONG_INLINE T exp2_f32(const T& x) {
   const T q =
       horner(r, 0.6931471807045387, 0.24022651066569142, 0.055504103659732545, 0.009618038131142372,
              0.0013333935068907542, 0.0001546675656353924, 1.5196153685531215e-05);
-  const T p = fma(r, q, lit(x, 1.0));
-  const auto n = (to_bits(shifted) << 8) >> 8;
-  const auto half = n >> 1;
-  const T last = select(x < -150.0f, lit(x, 0.0), from_bits((n - half + 127) << 23));
-  return p * from_bits((half + 127) << 23) * last;
+  return times_power(T(fma(r, q, lit(x, 1.0))), shifted, x < -150.0f);
 }
 
 template <class T>

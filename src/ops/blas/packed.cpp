@@ -1,5 +1,6 @@
 // Packing of matrices into panels, and products with them over the pool. Called through packed.h.
 #include "ops/blas/packed.h"
+#include "base/rounding.h"
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +20,6 @@ constexpr int64_t kDepthBlock = 1024;
 constexpr int64_t kTaskWork = int64_t{3} << 20;
 // Floats of B whose packing is worth a task: about 10 us.
 constexpr int64_t kPackWork = 32768;
-int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 }  // namespace
 

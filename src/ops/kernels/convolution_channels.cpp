@@ -3,6 +3,7 @@
 // A region of a group's planes (convolution_planes.h) is copied, with its zeros; then a stretch of
 // results is a sum over taps, each a number times a stretch of the copy.
 #include "ops/kernels/convolution_channels.h"
+#include "base/rounding.h"
 
 #include <atomic>
 
@@ -65,8 +66,6 @@ struct SumOverPlaces {
     for (; t < taps; ++t) some<1>(plane, offsets + t, grad, count, sums + t);
   }
 };
-
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // A copied region of one group's channels.
 class Copy {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/rounding.h"
 #include "ops/kernels/convolution_geometry.h"
 
 namespace prong {
@@ -63,7 +64,7 @@ class ConvRegions {
       region_lines_ = even_part(lines, std::max<int64_t>(1, positions / line_positions));
     }
   }
-  int64_t count() const { return parts(slices_, region_slices_) * line_parts(); }
+  int64_t count() const { return ceil_div(slices_, region_slices_) * line_parts(); }
   int64_t most_slices() const { return region_slices_; }
   int64_t most_lines() const { return region_lines_; }
   ConvRegion operator[](int64_t i) const {
@@ -74,11 +75,10 @@ class ConvRegions {
   }
 
  private:
-  static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
   static int64_t even_part(int64_t n, int64_t most) {
-    return std::max<int64_t>(1, parts(n, std::max<int64_t>(1, parts(n, most))));
+    return std::max<int64_t>(1, ceil_div(n, std::max<int64_t>(1, ceil_div(n, most))));
   }
-  int64_t line_parts() const { return parts(lines_, region_lines_); }
+  int64_t line_parts() const { return ceil_div(lines_, region_lines_); }
   int64_t slices_, lines_, region_slices_, region_lines_;
 };
 

@@ -5,6 +5,7 @@
 // [position][channel of the block], which then serves all taps and all columns. With few channels a
 // block is narrow and a step of 32 numbers covers neighbouring positions too: a window of taps.
 #include "ops/kernels/convolution_taps.h"
+#include "base/rounding.h"
 
 #include <atomic>
 #include <cstring>
@@ -30,7 +31,6 @@ bool is_moderate(uint32_t bits) {
   std::memcpy(&max_abs, &bits, sizeof(max_abs));
   return blas::is_moderate(max_abs);
 }
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // ── the right operand ──
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/rounding.h"
 #include "ops/blas/aligned_buffer.h"
 #include "ops/blas/panel_kernels.h"
 #include "ops/blas/tap_kernels.h"
@@ -26,9 +27,6 @@ using blas::kTapStepBytes;
 constexpr int64_t kColumns = kTapColumns;
 constexpr int64_t kRows = 32;  // of the input that are multiplied in one go
 constexpr int64_t kSums = kRows * kColumns;
-
-int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
-int64_t round_up(int64_t n, int64_t to) { return parts(n, to) * to; }
 
 bool is_moderate(uint32_t bits) {
   float max_abs;
@@ -84,8 +82,8 @@ struct Plan {
   int64_t inner() const { return static_cast<int64_t>(inside.size()); }
   int64_t outer() const { return static_cast<int64_t>(taps.size()); }
   int64_t rows() const { return g.group_in() * inner(); }
-  int64_t row_blocks() const { return parts(rows(), kRows); }
-  int64_t column_blocks() const { return parts(g.group_out(), kColumns); }
+  int64_t row_blocks() const { return ceil_div(rows(), kRows); }
+  int64_t column_blocks() const { return ceil_div(g.group_out(), kColumns); }
   int64_t plane_count() const { return static_cast<int64_t>(planes.shifts.size()); }
   int64_t line_width() const { return g.out[2] + planes.reach[2] - 1; }
   int64_t depth_planes() const { return plane_count() * planes.reach[0]; }
@@ -139,7 +137,7 @@ class WeightSum {
   int64_t positions(const ConvRegion& r) const {
     return p_.is_seamless ? r.slices * r.lines * width_ : (r.lines - 1) * width_ + g_.out[2];
   }
-  int64_t steps(const ConvRegion& r) const { return parts(positions(r), kTapDepth); }
+  int64_t steps(const ConvRegion& r) const { return ceil_div(positions(r), kTapDepth); }
 
   // Of a row of bfloat16, with zeros behind it that the last step reads; an odd number of lines, so
   // that rows do not fight for the same lines of the cache.
@@ -324,11 +322,11 @@ bool taps_to_weight(const ConvGeometry& g, const float* grad, const float* input
   const int64_t sums = std::clamp<int64_t>((int64_t{1} << 21) / sum_floats / g.groups, 1,
                                            std::clamp<int64_t>(regions.count(), 1, 8));
   const int64_t cuts =
-      std::clamp<int64_t>(parts(2 * num_threads(), sums * g.groups), 1, p.row_blocks());
+      std::clamp<int64_t>(ceil_div(2 * num_threads(), sums * g.groups), 1, p.row_blocks());
   AlignedBuffer partial(static_cast<size_t>(g.groups * sums * sum_floats) * sizeof(float));
   std::atomic<bool> is_done{true};
   parallel_for(0, g.groups * sums * cuts, 1, [&](int64_t begin, int64_t end) {
-    WeightSum work(p, regions, parts(p.row_blocks(), cuts));
+    WeightSum work(p, regions, ceil_div(p.row_blocks(), cuts));
     for (int64_t i = begin; i < end; ++i) {
       const int64_t cut = i % cuts, sum = i / cuts % sums, group = i / cuts / sums;
       const Share share{group, regions.count() * sum / sums, regions.count() * (sum + 1) / sums,

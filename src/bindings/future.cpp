@@ -113,6 +113,28 @@ void add_done_callback(const PyFuture& f, nb::object callback) {
   });
 }
 
+// The exception that the code inside handles (null: none), whatever the thread was handling: a
+// thread that waits runs tasks in between.
+class Handling {
+ public:
+  explicit Handling(PyObject* exception)
+      : thread_(PyThreadState_Get()),
+        outer_(thread_->exc_info), own_{Py_XNewRef(exception), nullptr} {
+    thread_->exc_info = &own_;
+  }
+  ~Handling() {
+    thread_->exc_info = outer_;
+    Py_XDECREF(own_.exc_value);
+  }
+  Handling(const Handling&) = delete;
+  Handling& operator=(const Handling&) = delete;
+
+ private:
+  PyThreadState* thread_;
+  _PyErr_StackItem* outer_;
+  _PyErr_StackItem own_;
+};
+
 // A Python call as a task. Takes the GIL to run; ops give it up.
 class PythonCall final : public Task {
  public:
@@ -120,6 +142,8 @@ class PythonCall final : public Task {
       : function_(make_ref<PyObjectBox>(f)), args_(make_ref<PyObjectBox>(args)),
         result_(std::move(result)) {
     if (kwargs) kwargs_ = make_ref<PyObjectBox>(kwargs);
+    if (const Owned handled(PyErr_GetHandledException()); handled.get())
+      handled_ = make_ref<PyObjectBox>(handled.get());
     // Where it was forked, for the notes of an exception.
     if (PyFrameObject* frame = PyEval_GetFrame()) {
       PyCodeObject* code = PyFrame_GetCode(frame);
@@ -137,6 +161,7 @@ class PythonCall final : public Task {
       if (!gil.is_held()) {
         error = std::make_exception_ptr(Error(ErrorKind::kRuntime, "Python has ended"));
       } else {
+        const Handling handling(handled_ ? handled_->get() : nullptr);
         PyObject* result =
             PyObject_Call(function_->get(), args_->get(), kwargs_ ? kwargs_->get() : nullptr);
         if (result) {
@@ -150,6 +175,7 @@ class PythonCall final : public Task {
         function_ = {};
         args_ = {};
         kwargs_ = {};
+        handled_ = {};
       }
     }
     return error ? result_->finish_error(error) : result_->finish_value(std::move(value));
@@ -168,6 +194,7 @@ class PythonCall final : public Task {
   }
 
   Ref<PyObjectBox> function_, args_, kwargs_, forked_in_;
+  Ref<PyObjectBox> handled_;  // what the program handled where it forked, as for a plain call there
   int forked_at_ = 0;
   Ref<Future> result_;
 };

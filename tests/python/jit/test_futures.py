@@ -1,6 +1,7 @@
 """fork, wait and Future outside of scripts, and across the border."""
 
 import asyncio
+import sys
 import threading
 import time
 
@@ -128,3 +129,27 @@ def test_no_copies():
 
     with pytest.raises(RuntimeError):
         copy.deepcopy(torch.futures.Future())
+
+
+def test_a_task_handles_what_was_handled_where_it_was_forked():
+    def handled():
+        return sys.exc_info()[1]
+
+    def failing():
+        raise KeyError("late")
+
+    before = torch.jit.fork(handled)
+    for _ in range(200):  # whoever runs it: a thread of the pool, or this one while it waits
+        early = torch.jit.fork(failing)
+        try:
+            raise ValueError("first")
+        except ValueError as error:
+            assert torch.jit.wait(torch.jit.fork(handled)) is error
+            with pytest.raises(KeyError) as inside:
+                torch.jit.wait(torch.jit.fork(failing))
+            assert inside.value.__context__ is error
+            with pytest.raises(KeyError) as outside:
+                torch.jit.wait(early)
+            assert outside.value.__context__ is None
+            assert sys.exc_info()[1] is error
+    assert torch.jit.wait(before) is None

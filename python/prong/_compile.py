@@ -35,9 +35,10 @@ def compile(
     `model` is a function, a method, a class's instance with __call__, or a Module; without it, compile() gives a
     decorator. `backend` is a name ("llvm", "interpreter", "eager", one of list_backends(), or one found through the
     entry point group "prong_backends") or a callable (graph_module, example_inputs) -> callable. `fullgraph=True`
-    raises where tensor work would have to be cut in two. mode="check" runs eager beside compiled and raises at the
-    first difference; the other modes and `dynamic` are taken for PyTorch's sake and change nothing, since sizes are
-    symbolic anyway. `options` and `mode` go to a back end that is a callable. docs/compile.md tells more.
+    raises where tensor work would have to be cut in two. `dynamic=False` records anew for other sizes and numbers;
+    without it they are inputs from the first recording on, save where Python needs one. mode="check" runs eager
+    beside compiled and raises at the first difference; the other modes are taken for PyTorch's sake and change
+    nothing. `options` and `mode` go to a back end that is a callable. docs/compile.md tells more.
     """
     if model is None:
         return functools.partial(
@@ -77,7 +78,9 @@ def compile(
             f"prong's back end {name_of(backend)!r} has no options",
             stacklevel=2,
         )
-    return _wrap(model, maker, identity, fullgraph, mode == "check", name, name_of(backend))
+    return _wrap(
+        model, maker, identity, fullgraph, mode == "check", dynamic is False, name, name_of(backend)
+    )
 
 
 def check_python():
@@ -89,12 +92,12 @@ def check_python():
         )
 
 
-def _wrap(model, maker, identity, fullgraph, is_checked, name, backend_name):
+def _wrap(model, maker, identity, fullgraph, is_checked, is_static, name, backend_name):
     if isinstance(model, _core.CompiledFunction):
         model = model.__wrapped__
     label = name or getattr(model, "__qualname__", type(model).__qualname__)
     compiled = _core.capture_compile(
-        model, maker, identity, bool(fullgraph), is_checked, label, backend_name
+        model, maker, identity, bool(fullgraph), is_checked, is_static, label, backend_name
     )
     _copy_names(model, compiled)
     _compiled.append(_weakly(compiled))

@@ -10,10 +10,12 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "bindings/capture_graph.h"
+#include "bindings/constants.h"
 #include "bindings/convert.h"
 #include "bindings/errors.h"
 #include "bindings/future.h"
 #include "bindings/op_function.h"
+#include "bindings/tensor_data.h"
 #include "bindings/tensor_type.h"
 #include "capture/breaks.h"
 #include "capture/evaluator.h"
@@ -317,7 +319,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   };
   std::optional<TrackerScope> tracker_scope;
   if (is_planned) {
-    tracker.emplace(count, kwnames, is_asked, &target->numbers);
+    tracker.emplace(count, kwnames, is_asked, target->is_static, &target->numbers);
     tracker_scope.emplace();
     set_current_tracker(&*tracker);
     thread_recorder().set_tracker(&*tracker);
@@ -502,7 +504,8 @@ PyType_Spec spec = {"prong.CompiledFunction", sizeof(CompiledFunction), 0,
 
 // backend: "interpreter", "llvm", or the callable of python_backend.
 nb::object compile(nb::handle function, nb::handle backend, nb::handle identity, bool is_whole,
-                   bool is_checked, const std::string& name, const std::string& backend_name) {
+                   bool is_checked, bool is_static, const std::string& name,
+                   const std::string& backend_name) {
   auto target = make_ref<Target>();
   Ref<Backend> maker;
   if (nb::isinstance<nb::str>(backend)) {
@@ -516,6 +519,7 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
   target->cache = make_ref<ProgramCache>(std::move(maker));
   target->backend = identity.ptr();
   target->is_whole = is_whole;
+  target->is_static = is_static;
   target->name = name;
   target->backend_name = backend_name;
   PyObject* self = checked(compiled_type->tp_alloc(compiled_type, 0));
@@ -535,6 +539,13 @@ void bind_capture(nb::module_& m) {
   d.is_tensor = [](PyObject* o) { return is_tensor(o); };
   d.is_exact_tensor = [](PyObject* o) { return Py_TYPE(o) == tensor_type; };
   d.impl_of = [](PyObject* o) { return impl_of(o); };
+  d.number_at = [](const Tensor& t, int64_t index) -> PyObject* {
+    const int64_t n = t.numel();
+    if (index < 0 ? n != 1 : index >= n) return nullptr;
+    if (index < 0) return to_number(t);
+    return to_number(t.as_strided({}, {}, t.offset() + index * t.strides()[0]));
+  };
+  d.size_type = size_type_object();
   d.wrap = [](Tensor t) { return wrap(std::move(t)); };
   d.core_function = &core_function;
   d.is_op = [](PyObject* o) { return group_of(o) != nullptr; };
@@ -545,7 +556,7 @@ void bind_capture(nb::module_& m) {
   compiled_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddType(m.ptr(), compiled_type));
   m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"),
-        nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("name"), nb::arg("backend_name"));
+        nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("is_static"), nb::arg("name"), nb::arg("backend_name"));
   m.def("capture_set_up", [](const std::string& folder, nb::handle unsupported) {
     own_folder = new std::string(folder);
     unsupported_error = Py_NewRef(unsupported.ptr());

@@ -360,6 +360,7 @@ void check_layout(PyObject* object) {
                                               " tensors yet; only strided ones"));
 }
 
+PyObject* size_type_object() { return reinterpret_cast<PyObject*>(size_type); }
 PyObject* new_size(DimsView dims) {
   PyObject* self = checked(size_type->tp_alloc(size_type, static_cast<Py_ssize_t>(dims.size())));
   for (size_t i = 0; i < dims.size(); ++i)

@@ -24,6 +24,7 @@ bool is_opaque_function(PyCFunctionObject* f) {
   PyObject* self = f->m_self;
   if (self && !PyModule_Check(self)) {
     if (door().is_tensor(self) || PyType_Check(self)) return false;
+    if (reinterpret_cast<PyObject*>(Py_TYPE(self)) == door().size_type) return false;
     if (is_builtin_container(Py_TYPE(self)) || PyGen_Check(self)) return false;
     return !is_one_of(Py_TYPE(self)->tp_name,
                       {"collections.OrderedDict", "collections.deque", "collections.defaultdict"});
@@ -182,7 +183,8 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
       PyObject* function = PyMethod_Check(value) ? PyMethod_GET_FUNCTION(value) : value;
       return t->make(Made::Kind::kMethod, {Term::same(), owner}, {function, object});
     }
-    if (is_one_of(word, {"shape", "nbytes", "names"})) {
+    if (std::strcmp(word, "shape") == 0) return t->shape_of(object, value);
+    if (is_one_of(word, {"nbytes", "names"})) {
       t->looked_at_sizes();
       return Term::same();
     }
@@ -553,11 +555,15 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   returned_term = {};
   is_escaped_error_followed = false;
   nodes_before_call_ = thread_recorder().num_recorded();
+  const bool reads = t && is_number_type(callable) && count == 1 && !kwnames &&
+                     terms[0].is_tensor();
+  if (reads) t->set_reading(true);
   // A callable of C that takes a tuple gets the one that the program gave.
   PyObject* value = packed && !PyVectorcall_Function(callable)
                         ? PyObject_Call(callable, packed, packed_by_name)
                         : PyObject_Vectorcall(callable, args, count, kwnames);
   set_pending_call({});
+  if (reads) t->set_reading(false);
   if (makes) t->making.pop_back();
   t = tracker();
   if (!value) {
@@ -637,11 +643,13 @@ bool Evaluator::has_recorded_step() const {
 }
 
 // After a call of an op: whose numbers are which of its node's.
-void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms) {
+void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObject* const* args,
+                             PyObject* kwnames, bool is_method) {
   PyObject* name = PyObject_GetAttrString(op, "__name__");
   if (!name) PyErr_Clear();
-  tracker()->bind_numbers(nodes_before_call_, name && PyUnicode_Check(name) ? text_of(name) : "",
-                          terms);
+  tracker()->bind_numbers(
+      nodes_before_call_,
+      {name && PyUnicode_Check(name) ? text_of(name) : "", terms, args, kwnames, is_method});
   Py_XDECREF(name);
 }
 
@@ -722,7 +730,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   if (!t->is_on()) return {};  // a list that it was given holds something else than weights
   if (door().is_op(function)) {
     if (all_fit) {
-      if (t->has_numbers()) bind_numbers(function, terms);
+      if (t->has_numbers()) bind_numbers(function, terms, args, kwnames, self.is_known());
       return result == Py_None && has_recorded_step() ? Term::same() : t->tensor_result(result);
     }
     t->give_up("an op's argument is not followed");
@@ -738,6 +746,9 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   if (function == is_instance && terms.size() == 2 && terms[0].is_number() && terms[1].is_same() &&
       t->has_fixed_type(terms[0]))
     return Term::same();
+  if (const Term made = number_term(function, self, self_object, args, terms, kwnames, result);
+      made.is_known() || !t->is_on())
+    return made;
   t->pin_all(terms);
   bool all_plain = true;
   for (size_t i = 0; i < terms.size(); ++i) all_plain = all_plain && t->is_plain(terms[i], args[i]);
@@ -792,7 +803,6 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   }
   const bool is_builtin = PyType_Check(function) || (bound && PyModule_Check(bound));
   if (is_builtin && std::strcmp(word, "len") == 0 && terms.size() == 1) {
-    if (terms[0].is_tensor()) t->looked_at_sizes();
     if (terms[0].is_same() && is_dict(args[0])) t->read_length(args[0]);
     if (terms[0].is_same() && PyList_CheckExact(args[0])) t->read_list(args[0]);
     const bool known = terms[0].is_tensor() || terms[0].is_made() || all_plain ||

@@ -122,13 +122,23 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
   case BUILD_SLICE: {
     PyObject* step = i.arg == 3 ? top(1) : nullptr;
     const int n = i.arg;
-    bool plain = t != nullptr;
-    for (int k = 1; k <= n; ++k) plain = plain && t->is_plain(term(k), top(k));
+    bool plain = t != nullptr, has_numbers = false;
+    std::vector<Term> items{term(n), term(n - 1), n == 3 ? term(1) : Term::same()};
+    std::vector<PyObject*> objects{top(n), top(n - 1), step ? step : Py_None};
+    for (size_t k = 0; k < 3 && plain; ++k) {
+      has_numbers |= items[k].is_number();
+      plain = items[k].is_number() || t->is_plain(items[k], objects[k]);
+    }
     PyObject* made = PySlice_New(top(n), top(n - 1), step);
     if (!made) return Next::kError;
+    Term m = Term::same();
     if (t && !plain) t->give_up("a slice of values that are not constants");
+    if (t && plain && has_numbers) {
+      m = t->make(Made::Kind::kSlice, std::move(items), std::move(objects));
+      t->own(m, made);
+    }
     drop(n);
-    push(made, Term::same());
+    push(made, m);
     return Next::kGo;
   }
   case FORMAT_VALUE:
@@ -169,7 +179,16 @@ Evaluator::Next Evaluator::update_container(const Instruction& i) {
               t->vouch(added_term, added, !is_shallow)) &&
              (i.opcode != MAP_ADD || t->vouch(term(2), top(2), true))))
     t->give_up("a container gets values that are not followed");
-  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor()) t->give_up("iteration over a tensor");
+  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor())
+    t->give_up("iteration over a tensor");
+  std::vector<Term> terms;
+  std::vector<PyObject*> values;
+  if (t && i.opcode == LIST_EXTEND && added_term.is_made() &&
+      (t->made(added_term).kind == Made::Kind::kTuple ||
+       t->made(added_term).kind == Made::Kind::kList)) {
+    terms = t->made(added_term).items;
+    values = t->made(added_term).objects;
+  }
   int done = 0;
   switch (i.opcode) {
   case LIST_APPEND:
@@ -204,6 +223,7 @@ Evaluator::Next Evaluator::update_container(const Instruction& i) {
   }
   if (done < 0) return Next::kError;
   if (t = tracker(); t && i.opcode == LIST_APPEND) t->append(into, added, added_term);
+  if (t && !terms.empty()) t->extend(into, values, terms);
   if (t && i.opcode == MAP_ADD) t->set_named(into, top(2), added, added_term);
   drop(count);
   return Next::kGo;

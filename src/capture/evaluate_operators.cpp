@@ -15,8 +15,9 @@ bool is_plain_number(PyObject* o) {
 // An index of a tensor that is the same, or made of tensors and constants, at each call.
 bool is_index(Tracker& t, Term k, PyObject* key) {
   if (k.is_tensor()) return true;
-  if (k.is_number()) return t.is_plain(k, key);
+  if (k.is_number()) return true;
   if (k.is_same()) return is_plain_value(key) || PySlice_Check(key);
+  if (k.is_made() && t.made(k).kind == Made::Kind::kSlice) return true;
   if (!k.is_made() || t.made(k).kind != Made::Kind::kTuple) return false;
   const Made& m = t.made(k);
   for (size_t i = 0; i < m.items.size(); ++i)
@@ -26,7 +27,7 @@ bool is_index(Tracker& t, Term k, PyObject* key) {
 
 constexpr int kFirstInPlace = 13;  // among the arguments of BINARY_OP
 
-// The term of an operator's result; code as for apply_operator, -1: a unary one.
+// The term of an operator's result; code as for apply_operator.
 Term operator_term(Tracker& t, int code, uint64_t nodes_before, PyObject* a, Term ta, PyObject* b,
                    Term tb, PyObject* result) {
   const auto is_plain = [](Term term, PyObject* o) { return term.is_same() && is_plain_value(o); };
@@ -36,17 +37,21 @@ Term operator_term(Tracker& t, int code, uint64_t nodes_before, PyObject* a, Ter
   if ((ta.is_number() || tb.is_number()) && is_known_number(ta, a) && is_known_number(tb, b)) {
     if (code >= 0 &&
         (PyBool_Check(result) || PyLong_CheckExact(result) || PyFloat_CheckExact(result)))
-      return t.number_result(code, a, ta, b, tb, result);
+      return is_unary(code) ? t.number_unary(code, a, ta, result)
+                            : t.number_result(code, a, ta, b, tb, result);
     t.is_plain(ta, a);
     t.is_plain(tb, b);
     return Term::same();
   }
   if (is_plain(ta, a) && is_plain(tb, b) && is_plain_value(result)) return Term::same();
+  if (!is_unary(code))
+    if (const auto term = t.tuple_operator(code, a, ta, b, tb, result)) return *term;
   const bool a_fits = ta.is_tensor() || is_known_number(ta, a),
              b_fits = tb.is_tensor() || is_known_number(tb, b);
   if (a_fits && b_fits) {
     const Term terms[] = {ta, tb};
-    t.bind_numbers(nodes_before, nullptr, terms);
+    PyObject* const values[] = {a, b};
+    if (!is_unary(code)) t.bind_numbers(nodes_before, {nullptr, terms, values});
     return t.tensor_result(result);
   }
   const bool changes_outside =
@@ -70,24 +75,28 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     PyObject* result;
     if (i.opcode == UNARY_NOT) {
       Tracker* t = tracker();
+      Term negated = Term::same();
       if (t && ta.is_same() && is_dict(a))
         t->read_length(a);
+      else if (t && ta.is_number())
+        negated = t->number_unary(kNot, a, ta, PyObject_IsTrue(a) ? Py_False : Py_True);
       else if (t && !t->is_plain(ta, a) && (ta.is_tensor() || !t->vouch(ta, a, false)))
         t->give_up("`not` of a value that is not the same each time");
       const int truth = PyObject_IsTrue(a);
       if (truth < 0) return Next::kError;
       result = PyBool_FromLong(!truth);
       Py_DECREF(pop());
-      push(result, Term::same());
+      push(result, negated);
       return Next::kGo;
     }
     const uint64_t nodes = thread_recorder().num_recorded();
-    result = i.opcode == UNARY_POSITIVE   ? PyNumber_Positive(a)
-             : i.opcode == UNARY_NEGATIVE ? PyNumber_Negative(a)
-                                          : PyNumber_Invert(a);
+    const int code = i.opcode == UNARY_POSITIVE   ? kPositive
+                     : i.opcode == UNARY_NEGATIVE ? kNegative
+                                                  : kInvert;
+    result = apply_operator(code, a, nullptr);
     if (!result) return Next::kError;
     Term term;
-    if (Tracker* t = tracker()) term = operator_term(*t, -1, nodes, a, ta, a, ta, result);
+    if (Tracker* t = tracker()) term = operator_term(*t, code, nodes, a, ta, a, ta, result);
     Py_DECREF(pop());
     push(result, term);
     return Next::kGo;
@@ -148,8 +157,12 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   }
   case BINARY_SUBSCR: {
     PyObject *key = top(1), *container = top(2);
+    const uint64_t nodes = thread_recorder().num_recorded();
     PyObject* value = PyObject_GetItem(container, key);
     if (!value) return Next::kError;
+    Tracker* t = tracker();
+    if (t && term(2).is_tensor() && is_index(*t, term(1), key))
+      t->bind_index(nodes, term(1), key);
     const Term made = subscript_term(container, term(2), key, term(1), value);
     drop(2);
     push(value, made);
@@ -157,8 +170,13 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   }
   default: {  // STORE_SUBSCR
     PyObject *key = top(1), *container = top(2), *value = top(3);
-    const bool is_op = term(2).is_tensor() && (term(3).is_tensor() || term(3).is_same()) &&
-                       term(1).is_same() && is_plain_value(key);
+    Tracker* const outer = tracker();
+    const bool is_op =
+        outer && term(2).is_tensor() &&
+        (term(3).is_tensor() || term(3).is_number() ||
+         (term(3).is_same() && !door().is_tensor(value))) &&
+        is_index(*outer, term(1), key);
+    const uint64_t nodes = thread_recorder().num_recorded();
     if (Tracker* t = tracker(); t && !is_op) {
       const bool is_followed = term(2).is_made()
                                    ? term(3).is_known() && t->vouch(term(1), key, true)
@@ -170,6 +188,7 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     if (done < 0) return Next::kError;
     if (Tracker* t = tracker(); t && term(2).is_made() && term(3).is_known())
       t->set_item(term(2), key, value, term(3));
+    if (Tracker* t = tracker(); t && is_op) t->bind_index(nodes, term(1), key, term(3), value);
     drop(3);
     return Next::kGo;
   }
@@ -180,8 +199,12 @@ Term Evaluator::subscript_term(PyObject* container, Term c, PyObject* key, Term 
                                PyObject* value) {
   Tracker* t = tracker();
   if (!t) return {};
-  const bool is_key = t->is_plain(k, key);
   if (c.is_tensor() && is_index(*t, k, key)) return t->tensor_result(value);
+  if (c.is_made() && PySlice_Check(key)) {
+    t->pin_all({&k, 1});
+    if (const auto part = t->item_of_tuple(c, key, value)) return *part;
+  }
+  const bool is_key = t->is_plain(k, key);
   if (c.is_made() && is_key) {
     const Made& m = t->made(c);
     if (m.kind == Made::Kind::kDict) {

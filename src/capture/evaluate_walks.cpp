@@ -30,9 +30,12 @@ Evaluator::Next Evaluator::step_walk(const Instruction& i) {
     if (n < 0) return Next::kError;
     PyObject* length = PyLong_FromSsize_t(n);
     if (!length) return Next::kError;
-    if (t && term().is_tensor()) t->looked_at_sizes();
-    if (t && !t->vouch(term(), top(), false)) t->give_up("the length of a matched subject");
-    push(length, Term::same());
+    Term made = Term::same();
+    if (t && term().is_tensor())
+      made = t->size_of(top(), 0, length);
+    else if (t && !t->vouch(term(), top(), false))
+      t->give_up("the length of a matched subject");
+    push(length, made);
     return Next::kGo;
   }
   case UNPACK_SEQUENCE:

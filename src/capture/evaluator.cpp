@@ -555,6 +555,8 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
         t->read_list(value);
       else if (c.is_same() && is_always_true(value))
         t->read_type_of(value);
+      else if (c.is_number())
+        t->pin_truth(c, value);
       else if (!t->is_plain(c, value) &&
                !(c.is_same() && (PyFunction_Check(value) || PyTuple_CheckExact(value))) &&
                !c.is_made())

@@ -88,7 +88,10 @@ class Evaluator {
   Next store_attribute(const Instruction& i);
   bool follow_store(PyObject* owner, Term owner_term, PyObject* name, PyObject* value,
                     Term value_term);
-  void bind_numbers(PyObject* op, const std::vector<Term>& terms);
+  void bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObject* const* args,
+                    PyObject* kwnames, bool is_method);
+  Term number_term(PyObject* function, Term self, PyObject* self_object, PyObject* const* args,
+                   const std::vector<Term>& terms, PyObject* kwnames, PyObject* result);
   std::optional<Term> module_attribute(PyObject* dict, PyObject* name);
   Term instance_attribute(PyObject* object, PyObject* name, PyObject* value);
   Term call_term(PyObject* callable, Term callable_term, PyObject* const* args,
@@ -181,6 +184,9 @@ class Evaluator {
   bool is_called_by_builtin_ = false;
   ForkedBody* body_ = ForkedBody::current();  // that the frame is part of, on trial
 };
+
+// int, float or bool: called with a tensor, they read it.
+bool is_number_type(PyObject* callable);
 
 // Must the segment end before this C callable runs? It may look at what was put off, or act where
 // order shows.

@@ -58,8 +58,8 @@ void Tracker::note_before(int32_t index, const Tensor& gradient) {
   const TensorSource source{TensorSource::Kind::kGradient, index, 0, 0};
   roots_.emplace(impl, Root{source, Ref<TensorImpl>(impl)});
   TensorGuard guard{source, impl->dtype,
-                    false,  impl->is_contiguous,
-                    false,  static_cast<int64_t>(impl->sizes.size()),
+                    false,  false,
+                    static_cast<int64_t>(impl->sizes.size()),
                     {},     {},
                     -1};
   guard.is_leaf = true;
@@ -119,7 +119,9 @@ void Tracker::ran_backward() {
   if (context()[ContextWord::kUser]) give_up("hooks see what a backward pass saved");
   if (eager::is_anomaly_enabled()) give_up("anomaly mode");
   plan_->has_backward = true;
-  looked_at_sizes();  // what the gradient rules compute from sizes stands in the graph as numbers
+  // What the gradient rules compute from sizes and numbers stands in the graph as numbers.
+  looked_at_sizes();
+  pin_bound_numbers();
   for (const Accumulated& a : accumulated_) {
     if (a.has_hooks) give_up("a hook runs in a backward pass");
     const int32_t index = gradient_of(a.leaf.impl());

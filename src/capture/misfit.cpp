@@ -2,6 +2,7 @@
 // Python, of other objects the kind is told.
 #include "capture/misfit.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/str.h"
@@ -289,11 +290,6 @@ std::optional<GuardText> PlanReader::misfit_of(const TensorGuard& t, PyObject* c
     property("the strides");
     return differs(cat(DimsView(*t.strides)), cat(DimsView(i->strides)));
   }
-  if (i->is_contiguous != t.is_contiguous) {
-    property("the layout");
-    return differs(t.is_contiguous ? "contiguous" : "not contiguous",
-                   i->is_contiguous ? "contiguous" : "not contiguous");
-  }
   return std::nullopt;
 }
 
@@ -338,22 +334,85 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
     if (auto g = misfit_of(t, args)) return g;
   for (Guard& g : plan_.guards)
     if (!plan_.holds(g, args)) return misfit_of(g, args);
-  if (!plan_.numbers.empty() && !plan_.find_numbers(args)) return misfit_of_numbers();
+  if (!plan_.numbers.empty()) {
+    Plan::Found found;
+    if (!plan_.find_numbers(args, {}, 0, found)) return misfit_of_numbers(found);
+  }
   return std::nullopt;
 }
 
 // After find_numbers() has refused the call.
-GuardText PlanReader::misfit_of_numbers() const {
-  for (const NumberCheck& c : plan_.number_checks) {
-    const auto i = static_cast<size_t>(c.number);
-    if (i >= plan_.found_.size()) break;
-    PyObject* now = plan_.found_[i].get();
-    if (!same_value(now, c.expected.get()))
-      return GuardText{
-          "a number that a branch or a shape depends on", shown(c.expected.get()), shown(now), {}};
+GuardText PlanReader::misfit_of_numbers(const Plan::Found& found) const {
+  for (size_t i = 0; i < plan_.numbers.size() && i < found.values.size(); ++i) {
+    const NumberStep& s = plan_.numbers[i];
+    PyObject* now = found.values[i].get();
+    if (!s.is_needed || s.after > 0 || (now && Py_TYPE(now) == s.type)) continue;
+    return GuardText{number_text(static_cast<int32_t>(i)), cat("of type ", s.type->tp_name),
+                     now ? cat("of type ", Py_TYPE(now)->tp_name) : "one that cannot be computed",
+                     place(s.place)};
   }
-  return GuardText{
-      "a number", "an int or a float", "of another type, or it cannot be computed", {}};
+  for (const NumberCheck& c : plan_.number_checks) {
+    PyObject* now = found.values[static_cast<size_t>(c.number)].get();
+    if (now && !same_value(now, c.expected.get()))
+      return GuardText{number_text(c.number), shown(c.expected.get()), shown(now), place(c.place)};
+  }
+  return GuardText{"a number", "an int or a float", "one that cannot be computed", {}};
+}
+
+// "size 0 of argument 'x' // 2"
+std::string PlanReader::number_text(int32_t number, int depth) const {
+  const NumberStep& s = plan_.numbers[static_cast<size_t>(number)];
+  const auto of = [&](size_t i) {
+    const NumberStep& part = plan_.numbers[static_cast<size_t>(s.of[i])];
+    const std::string text = number_text(s.of[i], depth + 1);
+    return part.of.empty() || part.kind == NumberStep::Kind::kCall ? text : cat("(", text, ")");
+  };
+  if (depth > 4) return "...";
+  switch (s.kind) {
+  case NumberStep::Kind::kArgument:
+    return argument(s.index);
+  case NumberStep::Kind::kDict: {
+    for (const Guard& g : plan_.guards)
+      if (g.kind == Guard::Kind::kDict && g.object.get() == s.object.get())
+        return key_text(g, s.key.get());
+    return cat("key ", shown(s.key.get()), " of a dict");
+  }
+  case NumberStep::Kind::kCell:
+    return cat("variable '", utf8(s.key.get()), "' of an enclosing function");
+  case NumberStep::Kind::kConstant:
+    return shown(s.object.get());
+  case NumberStep::Kind::kSize:
+    if (s.index < 0) return cat("the number of elements of ", source(s.tensor));
+    return cat("size ", s.index, " of ", source(s.tensor));
+  case NumberStep::Kind::kItem:
+    return "the value of a tensor";
+  case NumberStep::Kind::kRehearsed: {
+    using Kind = Rehearsal::Question::Kind;
+    const Rehearsal::Question& q = plan_.rehearsal.questions[static_cast<size_t>(s.index)];
+    switch (q.kind) {
+    case Kind::kSize:
+      return cat("size ", q.number, " of a computed tensor");
+    case Kind::kCount:
+      return "the number of elements of a computed tensor";
+    case Kind::kOutputs:
+      return "how many tensors an op gives";
+    default:
+      return "whether an op has nothing to do (1: it gives its argument back)";
+    }
+  }
+  case NumberStep::Kind::kOperator:
+    if (is_unary(s.index)) return cat(operator_text(s.index), of(0));
+    return cat(of(0), " ", operator_text(s.index), " ", of(1));
+  case NumberStep::Kind::kCall: {
+    PyObject* name = PyObject_GetAttrString(s.object.get(), "__name__");
+    std::string text = cat(utf8(name), "(");
+    Py_XDECREF(name);
+    PyErr_Clear();
+    for (size_t i = 0; i < s.of.size(); ++i) text = cat(text, i ? ", " : "", number_text(s.of[i], depth + 1));
+    return text + ")";
+  }
+  }
+  return "a number";
 }
 
 std::vector<GuardText> PlanReader::guards() const {
@@ -363,7 +422,7 @@ std::vector<GuardText> PlanReader::guards() const {
     g.was = cat(
         "a ", name_of(t.dtype), " tensor of ", t.rank, t.rank == 1 ? " dimension" : " dimensions",
         t.sizes ? cat(", shape ", DimsView(*t.sizes)) : std::string(),
-        t.is_contiguous ? "" : ", not contiguous", t.requires_grad ? ", with requires_grad" : "");
+        t.requires_grad ? ", with requires_grad" : "");
     all.push_back(std::move(g));
   }
   for (const Guard& g : plan_.guards) {
@@ -375,6 +434,16 @@ std::vector<GuardText> PlanReader::guards() const {
       all.push_back(text_of_read(g, r));
       all.back().place = place(r.place);
     }
+  }
+  for (const NumberCheck& c : plan_.number_checks)
+    all.push_back({number_text(c.number), shown(c.expected.get()), {}, place(c.place)});
+  for (size_t i = 0; i < plan_.numbers.size(); ++i) {
+    const NumberStep& s = plan_.numbers[i];
+    if (!s.is_needed || !s.of.empty() || s.kind == NumberStep::Kind::kConstant) continue;
+    const auto is_it = [&](const NumberCheck& c) { return static_cast<size_t>(c.number) == i; };
+    if (std::none_of(plan_.number_checks.begin(), plan_.number_checks.end(), is_it))
+      all.push_back({number_text(static_cast<int32_t>(i)),
+                     cat("any ", s.type->tp_name, ", an input"), {}, place(s.place)});
   }
   return all;
 }

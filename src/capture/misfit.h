@@ -37,7 +37,8 @@ class PlanReader {
   GuardText text_of(const Guard& g) const;
   GuardText misfit_of(const Guard& g, PyObject* const* args) const;
   std::optional<GuardText> misfit_of(const TensorGuard& t, PyObject* const* args) const;
-  GuardText misfit_of_numbers() const;
+  GuardText misfit_of_numbers(const Plan::Found& found) const;
+  std::string number_text(int32_t number, int depth = 0) const;
 
   Plan& plan_;
   PyObject* callable_;

@@ -366,6 +366,20 @@ void Tracker::append(Term list, PyObject* value, Term term) {
   m.held.emplace_back(value);
 }
 
+void Tracker::extend(Term list, const std::vector<PyObject*>& values,
+                     const std::vector<Term>& terms) {
+  Made& m = made_[static_cast<size_t>(list.index)];
+  const size_t n = m.items.size();
+  if (!m.object || m.held.size() != n ||
+      static_cast<size_t>(PyList_GET_SIZE(m.object)) != n + terms.size())
+    return;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    m.items.push_back(terms[i]);
+    m.objects.push_back(values[i]);
+    m.held.emplace_back(values[i]);
+  }
+}
+
 void Tracker::set_item(Term owner, PyObject* key, PyObject* value, Term term) {
   Made& m = made_[static_cast<size_t>(owner.index)];
   if (is_fragile(term))

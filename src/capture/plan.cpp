@@ -173,7 +173,7 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
       return false;
     const TensorImpl* i = fetch(t.source, args);
     if (!i || i->dtype != t.dtype || i->requires_grad != t.requires_grad ||
-        i->is_contiguous != t.is_contiguous || static_cast<int64_t>(i->sizes.size()) != t.rank ||
+        static_cast<int64_t>(i->sizes.size()) != t.rank ||
         i->is_inference)
       return false;
     if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
@@ -187,7 +187,9 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
     return false;
   for (Guard& g : guards)
     if (!holds(g, args)) return false;
-  return numbers.empty() || find_numbers(args);
+  if (numbers.empty()) return true;
+  found_ = {};
+  return find_numbers(args, {}, 0, found_);
 }
 
 IValue Plan::value(const TensorSource& s, PyObject* const* args,
@@ -198,11 +200,10 @@ IValue Plan::value(const TensorSource& s, PyObject* const* args,
 }
 
 PyObject* Plan::build(const Template& t, PyObject* const* args,
-                      const std::vector<std::vector<IValue>>& results,
-                      const std::vector<Kept>& found) const {
+                      const std::vector<std::vector<IValue>>& results, const Found& found) const {
   switch (t.kind) {
   case Template::Kind::kNumber:
-    return Py_NewRef(found[static_cast<size_t>(t.object)].get());
+    return Py_NewRef(found.values[static_cast<size_t>(t.object)].get());
   case Template::Kind::kObject:
     return Py_NewRef(objects[static_cast<size_t>(t.object)].get());
   case Template::Kind::kArgument:
@@ -210,6 +211,7 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
   case Template::Kind::kTensor:
     return door().wrap(value(t.tensor, args, results).to_tensor());
   case Template::Kind::kTuple:
+  case Template::Kind::kSize:
   case Template::Kind::kList: {
     const bool is_list = t.kind == Template::Kind::kList;
     const auto n = static_cast<Py_ssize_t>(t.items.size());
@@ -225,7 +227,10 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
       else
         PyTuple_SET_ITEM(made, i, item);
     }
-    return made;
+    if (!made || t.kind != Template::Kind::kSize) return made;
+    PyObject* size = PyObject_CallOneArg(door().size_type, made);
+    Py_DECREF(made);
+    return size;
   }
   case Template::Kind::kFuture: {
     PyObject* item = build(t.items[0], args, results, found);
@@ -268,31 +273,30 @@ bool Plan::takes(const Branch& b, PyObject* const* args,
 
 namespace {
 constexpr size_t kMaxAccepted = 64;
-
-void append_number(std::vector<int64_t>& sizes, const IValue& n) {
-  if (n.is_int()) sizes.push_back(n.to_int());  // an index, a length and the like; not a factor
-}
 }  // namespace
 
 void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const> tensors) {
-  for (const TensorImpl* t : tensors) to.insert(to.end(), t->sizes.begin(), t->sizes.end());
+  for (const TensorImpl* t : tensors) {
+    to.insert(to.end(), t->sizes.begin(), t->sizes.end());
+    to.insert(to.end(), t->strides.begin(), t->strides.end());
+  }
   for (const TensorImpl* t : tensors)
     to.push_back(std::find_if(tensors.begin(), tensors.end(),
                               [&](const TensorImpl* o) { return o->storage == t->storage; }) -
                  tensors.begin());
 }
 
-std::vector<int64_t>
-Plan::sizes_of_call(PyObject* const* args,
-                    const std::vector<std::vector<IValue>>& numbers_now) const {
+std::vector<int64_t> Plan::sizes_of_call(PyObject* const* args, const Found& found) const {
   std::vector<int64_t> sizes;
   std::vector<const TensorImpl*> given;
   for (const TensorGuard& t : tensors)
     if (const TensorImpl* i = fetch(t.source, args)) given.push_back(i);
   append_geometry(sizes, given);
-  for (size_t p = 0; p < programs.size(); ++p)
-    for (const auto& [slot, number] : programs[p].varying)
-      append_number(sizes, numbers_now[p][slot]);
+  for (const PlanProgram& p : programs)
+    for (const VaryingNumber& v : p.varying)
+      if (numbers[static_cast<size_t>(v.number)].after == 0)
+        append_number(sizes, like_recorded(found.values[static_cast<size_t>(v.number)].get(),
+                                           p.numbers[v.at]));
   return sizes;
 }
 
@@ -340,8 +344,9 @@ void Plan::accept_as(const Plan& twin, std::vector<int64_t> sizes) {
 }
 
 std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* new_sizes) {
-  const std::vector<Kept> found = std::move(found_), opened = std::move(opened_);
-  found_.clear();
+  Found found = std::move(found_);
+  const std::vector<Kept> opened = std::move(opened_);
+  found_ = {};
   opened_.clear();
   if (!containers.empty()) args = pointers(opened);
   std::vector<std::vector<IValue>> results;
@@ -350,10 +355,11 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
   try {
     std::vector<std::vector<IValue>> varying(programs.size());
     for (size_t i = 0; i < programs.size(); ++i)
-      if (!programs[i].varying.empty() && !fill_numbers(programs[i], found, &varying[i]))
+      if (!programs[i].varying.empty() && !programs[i].waits &&
+          !fill_numbers(programs[i], found, &varying[i]))
         return std::nullopt;
     if (has_writes || drops_nodes) {
-      std::vector<int64_t> sizes = sizes_of_call(args, varying);
+      std::vector<int64_t> sizes = sizes_of_call(args, found);
       const auto known = std::find_if(accepted_.begin(), accepted_.end(),
                                       [&](const Accepted& a) { return a.sizes == sizes; });
       if (known == accepted_.end()) {
@@ -372,11 +378,16 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     const auto goes_as_recorded = [&](size_t programs_run) {
       for (; branch < branches.size() && branches[branch].after == programs_run; ++branch)
         if (!takes(branches[branch], args, results)) return false;
-      return true;
+      return !has_late_numbers || programs_run == 0 ||
+             find_numbers(args, results, static_cast<int32_t>(programs_run), found);
     };
     for (size_t i = 0; i < programs.size(); ++i) {
-      if (!goes_as_recorded(i)) return std::nullopt;
-      const PlanProgram& p = programs[i];
+      PlanProgram& p = programs[i];
+      if (!goes_as_recorded(i) || (p.waits && !fill_numbers(p, found, &varying[i]))) {
+        PRONG_CHECK(effects_done == effects_before, kInternal,
+                    "a number that a replay needs after a write cannot be had");
+        return std::nullopt;
+      }
       inputs.clear();
       for (const TensorSource& s : p.inputs) inputs.push_back(value(s, args, results));
       for (const IValue& n : p.varying.empty() ? p.numbers : varying[i]) inputs.push_back(n);
@@ -388,7 +399,11 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
       }
       results.push_back(std::move(given));
     }
-    if (!goes_as_recorded(programs.size())) return std::nullopt;
+    if (!goes_as_recorded(programs.size())) {
+      PRONG_CHECK(effects_done == effects_before, kInternal,
+                  "a number that a replay needs after a write cannot be had");
+      return std::nullopt;
+    }
     restore.reset();
     give_histories(results);
     std::optional<BuildScope> scope;
@@ -419,7 +434,10 @@ int Plan::traverse(visitproc visit, void* arg) const {
   }
   for (const Kept& k : objects) Py_VISIT(k.get());
   for (const ArgumentContainer& c : containers) Py_VISIT(c.keys.get());
-  for (const NumberStep& n : numbers) Py_VISIT(n.object.get());
+  for (const NumberStep& n : numbers) {
+    Py_VISIT(n.object.get());
+    Py_VISIT(n.last.get());
+  }
   for (const Effect& e : effects) Py_VISIT(e.owner.get());
   return 0;
 }

@@ -7,28 +7,13 @@
 #include <optional>
 #include <span>
 
+#include "capture/number_steps.h"
 #include "capture/python_door.h"
 #include "capture/runner.h"
 #include "eager/node.h"
 #include "runtime/context.h"
 
 namespace prong::capture {
-
-// A Python object that a plan keeps. The GIL is held wherever plans are made, run or dropped.
-class Kept {
- public:
-  explicit Kept(PyObject* borrowed) : object_(Py_XNewRef(borrowed)) {}
-  Kept(Kept&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
-  Kept& operator=(Kept&& o) noexcept {
-    std::swap(object_, o.object_);
-    return *this;
-  }
-  ~Kept() { Py_XDECREF(object_); }
-  PyObject* get() const { return object_; }
-
- private:
-  PyObject* object_;
-};
 
 // One fact that the recording relied on.
 struct Guard {
@@ -60,15 +45,6 @@ struct Guard {
   int32_t place = -1;   // in Plan::places
 };
 
-// Where an input of the first or a later program comes from.
-struct TensorSource {
-  enum class Kind : uint8_t { kArgument, kObject, kProgram, kGradient };
-  Kind kind;
-  int32_t index = 0;   // the argument, the program, or whose gradient (in Plan::leaves)
-  int32_t output = 0;  // of that program
-  int32_t object = 0;  // in Plan::objects
-};
-
 // It requires no gradient, or is a leaf.
 bool is_plain_leaf(const TensorImpl* t);
 bool read_holds(PyObject* dict, const Guard::Read& read);
@@ -77,7 +53,7 @@ bool read_holds(PyObject* dict, const Guard::Read& read);
 struct TensorGuard {
   TensorSource source;
   DType dtype;
-  bool requires_grad, is_contiguous, is_exact_type;
+  bool requires_grad, is_exact_type;
   int64_t rank;
   std::optional<Dims> sizes, strides;  // where the recording looked at them
   int32_t place = -1;                  // in Plan::places
@@ -105,30 +81,22 @@ struct PlanCheck {
   std::optional<int64_t> ignored;
 };
 
-// A Python number that may be another at each call: from outside, or computed of such.
-struct NumberStep {
-  enum class Kind : uint8_t { kArgument, kDict, kConstant, kOperator };
-  Kind kind;
-  int32_t index = 0;  // the argument; of kOperator: for apply_operator
-  int32_t a = -1, b = -1;
-  bool is_float = false;               // what comes from outside has to be of the same type
-  Kept object{nullptr}, key{nullptr};  // a dict and its key; the constant
-};
-struct NumberCheck {
+// A number of a program's that is one of the plan's.
+struct VaryingNumber {
+  size_t at;  // in PlanProgram::numbers
   int32_t number;
-  Kept expected;
+  Kept last;  // what `value` was made of
+  IValue value;
 };
-// Codes of apply_operator: arguments of BINARY_OP, then those of COMPARE_OP.
-inline constexpr int kCompare = 32;
-PyObject* apply_operator(int code, PyObject* a, PyObject* b);
 
 struct PlanProgram {
   Ref<Runner> runner;
   std::vector<TensorSource> inputs;
   std::vector<size_t> picked;  // of the runner's results, if is_picked
   bool is_picked = false;
-  std::vector<IValue> numbers;                      // after the tensors
-  std::vector<std::pair<size_t, int32_t>> varying;  // of these, which number of the plan each is
+  std::vector<IValue> numbers;  // after the tensors
+  std::vector<VaryingNumber> varying;
+  bool waits = false;  // for numbers that earlier programs give
 };
 
 // How the result is built.
@@ -139,6 +107,7 @@ struct Template {
     kTensor,
     kNumber,
     kTuple,
+    kSize,
     kList,
     kDict,
     kFuture,
@@ -228,6 +197,11 @@ class Plan {
   std::vector<PlanProgram> programs;
   std::vector<NumberStep> numbers;
   std::vector<NumberCheck> number_checks;
+  Rehearsal rehearsal;
+  std::vector<TensorSource> rehearsal_roots;  // its tensors from outside
+  std::vector<int32_t> rehearsal_numbers;     // from outside, that its answers depend on
+  bool has_late_numbers = false;              // that programs give
+  bool rehearsal_numbers_vary_late = false;   // its answers depend on such, too
   std::vector<Branch> branches;  // by `after`; nothing is written before the last of them
   std::vector<Effect> effects;
   std::vector<Leaf> leaves;
@@ -252,22 +226,37 @@ class Plan {
   TensorImpl* fetch(const TensorSource& s, PyObject* const* args) const;
   IValue value(const TensorSource& s, PyObject* const* args,
                const std::vector<std::vector<IValue>>& results) const;
+  // The numbers of a call, as far as they are known.
+  struct Found {
+    std::vector<Kept> values;
+    std::optional<RehearsalRun> run;
+    std::optional<std::vector<int64_t>> remembered;
+    std::vector<int64_t> key, answers;  // of a run whose sizes are new
+  };
+  struct Remembered {
+    std::vector<int64_t> key, answers;
+  };
   PyObject* build(const Template& t, PyObject* const* args,
-                  const std::vector<std::vector<IValue>>& results,
-                  const std::vector<Kept>& found) const;
+                  const std::vector<std::vector<IValue>>& results, const Found& found) const;
   bool takes(const Branch& b, PyObject* const* args,
              const std::vector<std::vector<IValue>>& results) const;
-  bool find_numbers(PyObject* const* args);
-  static bool fill_numbers(PlanProgram& p, const std::vector<Kept>& found,
-                           std::vector<IValue>* numbers_now);
-  std::vector<int64_t> sizes_of_call(PyObject* const* args,
-                                     const std::vector<std::vector<IValue>>& numbers_now) const;
+  // Those that are known once `stage` programs have run; false: the call does not fit.
+  bool find_numbers(PyObject* const* args, const std::vector<std::vector<IValue>>& results,
+                    int32_t stage, Found& found);
+  bool find_number(NumberStep& s, size_t index, PyObject* const* args,
+                   const std::vector<std::vector<IValue>>& results, Found& found);
+  PyObject* find_outside(NumberStep& s, PyObject* const* args);
+  PyObject* compute(const NumberStep& s, std::span<const Kept> values) const;
+  std::optional<int64_t> rehearse(const NumberStep& s, PyObject* const* args, Found& found);
+  static bool fill_numbers(PlanProgram& p, const Found& found, std::vector<IValue>* numbers_now);
+  std::vector<int64_t> sizes_of_call(PyObject* const* args, const Found& found) const;
   bool leaf_fits(const Leaf& leaf, PyObject* const* args) const;
   bool indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const;
   void give_histories(std::vector<std::vector<IValue>>& results) const;
   bool apply(const Effect& e, PyObject* value, PyObject* const* args) const;
-  std::vector<Kept> found_;   // by fits(), for the run() that follows
+  Found found_;               // by fits(), for the run() that follows
   std::vector<Kept> opened_;  // the same: arguments, and the items of their containers
+  std::vector<Remembered> remembered_;
   struct Accepted {
     std::vector<int64_t> sizes;
     std::vector<PlanCheck> checks;
@@ -275,8 +264,12 @@ class Plan {
   std::vector<Accepted> accepted_;
 };
 
-// What a plan that must not fail asks of a call's tensors: their sizes, and which share memory.
+// What a plan that must not fail asks of a call's tensors: how they lie, and which share memory.
 void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const> tensors);
+// And of a number: an index, a length and the like; not a factor.
+inline void append_number(std::vector<int64_t>& to, const IValue& n) {
+  if (n.is_int()) to.push_back(n.to_int());
+}
 
 // A dict or an OrderedDict, not of a class that may do otherwise.
 inline bool is_dict(PyObject* o) { return PyDict_CheckExact(o) || Py_IS_TYPE(o, &PyODict_Type); }

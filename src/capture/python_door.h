@@ -34,6 +34,10 @@ struct PythonDoor {
   void (*set_error)() = nullptr;                        // inside a catch block
   PyCFunction module_getattr = nullptr;                 // nn.Module.__getattr__
   PyObject* module_setattr = nullptr;                   // nn.Module.__setattr__; owned
+  // Element `index` of a tensor of one dimension, -1: the only one, as item() gives it: a new
+  // reference; null, with or without an error: there is none.
+  PyObject* (*number_at)(const Tensor& tensor, int64_t index) = nullptr;
+  PyObject* size_type = nullptr;    // prong.Size; owned
   Place (*user_place)() = nullptr;  // the line of the program that runs on this thread
 };
 PythonDoor& door();

@@ -8,6 +8,7 @@
 #include "capture/data_checks.h"
 #include "capture/forked_body.h"
 #include "capture/segment_lock.h"
+#include "capture/stand_ins.h"
 #include "capture/tracker.h"
 #include "ops/kernels/pointwise.h"
 
@@ -16,16 +17,6 @@ namespace prong::capture {
 namespace {
 
 constexpr size_t kMaxFacts = 4096;
-
-// Thrown where a kernel that runs on a stand-in without memory wants to read it.
-struct DataNeeded {};
-struct NoData final : DeferredWork {
-  void settle() override { throw DataNeeded{}; }
-};
-const Ref<DeferredWork>& no_data() {
-  static const Ref<DeferredWork> work = make_ref<NoData>();
-  return work;
-}
 
 template <class F>
 void for_each_tensor(std::span<const IValue> args, F f) {
@@ -207,25 +198,6 @@ std::string facts_of(const OpDef& op, std::span<const IValue> args) {
   return facts;
 }
 
-IValue abstract(const IValue& v) {
-  if (v.is_tensor()) return IValue(Tensor(Ref<TensorImpl>(v.tensor_impl())).meta());
-  if (!v.is_list() && !v.is_tuple()) return v;
-  std::vector<IValue> items;
-  for (const IValue& item : v.items()) items.push_back(abstract(item));
-  return v.is_list() ? IValue::list(std::move(items)) : IValue::tuple(std::move(items));
-}
-
-// What the op gives for these arguments, without data; none where it refuses them.
-IValue result_metas(const OpDef& op, std::span<const IValue> args) {
-  try {
-    std::vector<IValue> abstracts;
-    for (const IValue& a : args) abstracts.push_back(abstract(a));
-    return op.shape()(op, abstracts);
-  } catch (const std::exception&) {
-    return {};
-  }
-}
-
 // An in-place op whose call is known to be right, so that it can be put off.
 bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
                       std::span<const IValue> args, Proof* proof) {
@@ -250,14 +222,6 @@ bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
   return meta.is_meta() && meta.meta().sizes == target.sizes && meta.meta().dtype == target.dtype;
 }
 
-// May the op give a view or its argument itself?
-bool may_alias(const OpDef& op) {
-  if (op.is_random()) return false;
-  if (op.is_composite()) return true;  // what its last op gives
-  return op.family() == Family::kView || op.family() == Family::kCopy ||
-         op.family() == Family::kOpaque || op.viewed_argument() >= 0;
-}
-
 }  // namespace
 
 Recorder* Recorder::current() {
@@ -275,6 +239,12 @@ void Recorder::spoil(const char* why) {
     tracker->give_up(why);
   else if (tracker_.load())
     spoiled_ = why;
+}
+
+ValueId Recorder::open_value(const TensorImpl* impl) const {
+  if (!segment_ || segment_->is_closed()) return -1;
+  const auto it = segment_->by_impl_.find(impl);
+  return it == segment_->by_impl_.end() || segment_->is_stale(it->second) ? -1 : it->second;
 }
 
 void Recorder::settle(const char* reason) {
@@ -436,9 +406,7 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
   const auto stand_in = [&](const IValue& v) -> IValue {
     const Tensor t = v.to_tensor();
     if (t.is_wrapped_number()) return v;
-    Tensor fake = Tensor::view_of(make_ref<Storage>(t.storage()->bytes(), no_data()), t.offset(),
-                                  t.sizes(), t.strides(), t.dtype());
-    fake.impl()->is_apart = t.impl()->is_apart;
+    Tensor fake = stand_in_for(*t.impl());
     originals.emplace_back(fake.storage().get(), t);
     same.emplace_back(fake.impl(), v);
     return IValue(std::move(fake));
@@ -491,13 +459,13 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
   }
   if (!is_view || outputs.empty()) return {};
   if (raw.is_tensor() && outputs[0].tensor_impl() != nullptr) {
-    for (const IValue& a : args)
-      if (a.is_tensor() && a.tensor_impl() == outputs[0].tensor_impl()) {
+    for (size_t i = 0; i < args.size(); ++i)
+      if (args[i].is_tensor() && args[i].tensor_impl() == outputs[0].tensor_impl()) {
         if (Tracker* tracker = current_tracker())
-          tracker->on_shortcut();
+          tracker->on_shortcut(op, args, i);
         else
           spoil("what an op did depends on sizes");
-        return a;  // it had nothing to do
+        return args[i];  // it had nothing to do
       }
   }
   TraceNode node = make_node(s, op, args);

@@ -151,6 +151,8 @@ class Recorder final : public eager::KernelStandIn {
   bool has_recorded(const Tensor& t) const {
     return segment_ && !segment_->is_closed() && segment_->find_value(IValue(t)) >= 0;
   }
+  // The value that a tensor is there; -1: none.
+  ValueId open_value(const TensorImpl* impl) const;
   // The recorder that is in charge on this thread, or null.
   static Recorder* current();
   void reading(const Storage& storage);  // memory of an input is touched

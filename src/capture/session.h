@@ -12,6 +12,7 @@ struct CallTarget : RefCounted {
   Ref<ProgramCache> cache;
   const void* backend = nullptr;  // calls of one back end share their segments
   bool is_whole = false;          // fullgraph: a break is an error
+  bool is_static = false;         // sizes and numbers are facts
   NumberMemory numbers;           // under the GIL
 };
 

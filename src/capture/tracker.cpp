@@ -51,8 +51,10 @@ std::string why_not_tracked() {
 }
 void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
 
-Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, NumberMemory* memory)
-    : memory_(memory), is_grad_on_(eager::is_grad_enabled()), keeps_places_(keeps_places) {
+Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_static,
+                 NumberMemory* memory)
+    : memory_(memory), pins_sizes_(is_static), is_grad_on_(eager::is_grad_enabled()),
+      keeps_places_(keeps_places), is_static_(is_static) {
   plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   plan_->kwnames = Kept(kwnames);
 }
@@ -90,7 +92,6 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
   plan_->tensors.push_back({source,
                             impl->dtype,
                             impl->requires_grad,
-                            impl->is_contiguous,
                             door().is_exact_tensor(tensor),
                             static_cast<int64_t>(impl->sizes.size()),
                             {},
@@ -113,11 +114,11 @@ Term Tracker::argument(PyObject* value, int32_t index) {
     watch_tensor(value, {TensorSource::Kind::kArgument, index, 0, 0});
     return Term::tensor();
   }
-  if (varies(nullptr, static_cast<uint64_t>(index), value)) {
+  if (is_input(value)) {
     arguments_.back() = nullptr;  // no value that is the same each time
     NumberStep step{NumberStep::Kind::kArgument};
     step.index = index;
-    return number(std::move(step), value);
+    return outside_number(std::move(step), nullptr, static_cast<uint64_t>(index), value);
   }
   if (!is_plain_value(value)) know(value);
   plan_->guards.push_back(
@@ -184,8 +185,12 @@ Term Tracker::tensor_result(PyObject* value) {
   // So many by the op's own rule, or as many as some size?
   const Trace* trace = thread_recorder().open_trace();
   if (!trace || trace->nodes.empty() || trace->nodes.back().result != ResultKind::kTuple ||
-      trace->nodes.back().num_outputs != n)
-    looked_at_sizes();
+      trace->nodes.back().num_outputs != n) {
+    if (n && door().is_exact_tensor(PySequence_Fast_GET_ITEM(value, 0)))
+      pin_number_of_results(door().impl_of(PySequence_Fast_GET_ITEM(value, 0)), n);
+    else
+      looked_at_sizes();
+  }
   std::vector<Term> items;
   std::vector<PyObject*> objects;
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -224,11 +229,11 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
       give_up("what was read from a dict changed during the call");
       return {};
     }
-  if (PyUnicode_CheckExact(key) && varies(dict, reinterpret_cast<uint64_t>(key), value)) {
+  if (PyUnicode_CheckExact(key) && is_input(value)) {
     NumberStep step{NumberStep::Kind::kDict};
     step.object = Kept(dict);
     step.key = Kept(key);
-    const Term t = number(std::move(step), value);
+    const Term t = outside_number(std::move(step), dict, reinterpret_cast<uint64_t>(key), value);
     read_numbers_.emplace(std::pair<const void*, const void*>(dict, key), t);
     return t;
   }
@@ -316,6 +321,21 @@ Term Tracker::read_list_item(PyObject* list, PyObject* value) {
 }
 
 Term Tracker::read_cell(PyObject* cell, PyObject* name) {
+  const auto known = read_numbers_.find({cell, nullptr});
+  if (known != read_numbers_.end()) {
+    if (PyCell_GET(cell) == numbers_[static_cast<size_t>(known->second.index)].value.get())
+      return known->second;
+    give_up("a cell changed during the call");
+    return {};
+  }
+  if (is_input(PyCell_GET(cell))) {
+    NumberStep step{NumberStep::Kind::kCell};
+    step.object = Kept(cell);
+    step.key = Kept(name);
+    const Term t = outside_number(std::move(step), cell, 0, PyCell_GET(cell));
+    read_numbers_.emplace(std::pair<const void*, const void*>(cell, nullptr), t);
+    return t;
+  }
   Guard& g = guard(Guard::Kind::kCell, cell);
   if (name && !g.owner.get()) g.owner = Kept(name);
   if (g.other.get() && g.other.get() != PyCell_GET(cell)) {
@@ -358,6 +378,8 @@ void Tracker::on_segment(const SegmentEnd& end) {
     const auto source = source_of(end.impls[static_cast<size_t>(v)]);
     if (!source) return give_up("a graph reads a tensor of unknown origin");
     part.inputs.push_back(output_of(*source));
+    part.rehearsed_inputs.push_back(
+        rehearsed_value(end.impls[static_cast<size_t>(v)]).value_or(Rehearsal::Value{}));
   }
   note_checks(end);
   const auto index = static_cast<int32_t>(parts_.size());
@@ -370,8 +392,10 @@ void Tracker::on_segment(const SegmentEnd& end) {
     alive_.emplace_back(impl);
   }
   for (const TraceNode& n : trace.nodes) {
-    plan_->has_writes |= n.op->written_arguments() != 0 || n.op->is_random();
     has_inference_ |= (n.modes & eager::kInference) != 0;
+    if (!n.op->written_arguments() && !n.op->is_random()) continue;
+    plan_->has_writes = true;
+    first_write_ = std::min(first_write_, index);
   }
   checks_data_ |= trace.checks_data;
   // What was written cannot be undone, and the error has to come from where the program calls the
@@ -470,7 +494,8 @@ bool Tracker::describe_made(Term term, Template* out) {
        m.kind != Made::Kind::kSet && m.kind != Made::Kind::kFuture))
     return false;
   if (m.kind == Made::Kind::kSet && (!m.object || !PySet_CheckExact(m.object))) return false;
-  out->kind = m.kind == Made::Kind::kTuple    ? Template::Kind::kTuple
+  out->kind = m.is_size                         ? Template::Kind::kSize
+              : m.kind == Made::Kind::kTuple    ? Template::Kind::kTuple
               : m.kind == Made::Kind::kList   ? Template::Kind::kList
               : m.kind == Made::Kind::kSet    ? Template::Kind::kSet
               : m.kind == Made::Kind::kFuture ? Template::Kind::kFuture
@@ -524,6 +549,10 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     }
     plan_->effects.push_back(std::move(effect));
   }
+  if (plan_->has_writes && sizes_wait_) {
+    give_up("sizes that are read from tensors stand beside what writes");
+    return nullptr;
+  }
   if (!describe_gradients()) {
     give_up("a gradient is left that cannot be computed again");
     return nullptr;
@@ -543,6 +572,7 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   if (taped && has_other_names_) give_up("a backward pass that is not followed");
   if (taped && has_inference_) give_up("inference mode inside a call that has gradients");
   if (!is_on()) return nullptr;
+  settle_numbers();
   for (Part& p : parts_) {
     PlanProgram program;
     program.inputs = p.inputs;
@@ -569,8 +599,10 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i]) continue;
-      if (const auto v = p.trace->varying.find(i); v != p.trace->varying.end())
-        program.varying.emplace_back(program.numbers.size(), v->second);
+      if (const auto v = p.trace->varying.find(i); v != p.trace->varying.end()) {
+        program.varying.push_back({program.numbers.size(), v->second, {}, {}});
+        program.waits |= plan_->numbers[static_cast<size_t>(v->second)].after > 0;
+      }
       program.numbers.push_back(p.trace->numbers[i]);
     }
     plan_->programs.push_back(std::move(program));
@@ -592,8 +624,9 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
         given.push_back(impl);
   append_geometry(sizes, given);
   for (const PlanProgram& p : plan_->programs)
-    for (const auto& [slot, number] : p.varying)
-      if (p.numbers[slot].is_int()) sizes.push_back(p.numbers[slot].to_int());
+    for (const VaryingNumber& v : p.varying)
+      if (plan_->numbers[static_cast<size_t>(v.number)].after == 0)
+        append_number(sizes, p.numbers[v.at]);
   plan_->accept(std::move(sizes), std::move(checks_));
   plan_->context = context;
   return std::move(plan_);

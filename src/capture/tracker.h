@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -53,6 +54,7 @@ struct Made {
     kInstance,
     kGenerator,
     kFuture,
+    kSlice,
     kOpaque,  // followed, but never built again
   };
   Kind kind;
@@ -63,6 +65,7 @@ struct Made {
   size_t position = 0;             // of an iterator
   Term source;                     // of an iterator: what it walks
   bool has_names = false;          // a tuple of a type of its own, as max() gives
+  bool is_size = false;            // a tuple of type Size
   Kept type{nullptr};              // of a tuple, where it is a class of the program's
   PyObject* object = nullptr;      // the real one, if the tracker keeps it alive
   std::vector<Kept> held;          // the objects that the items belong to
@@ -80,7 +83,9 @@ struct GeneratorState {
 class Tracker {
  public:
   // `keeps_places`: guards remember the line that read what they guard, for reports.
-  Tracker(size_t count, PyObject* kwnames, bool keeps_places, NumberMemory* memory);
+  // `is_static`: sizes and numbers are facts, not inputs.
+  Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_static,
+          NumberMemory* memory);
 
   bool is_on() const { return reason_.empty(); }
   const std::string& reason() const { return reason_; }
@@ -110,6 +115,7 @@ class Tracker {
   void set_named(Term owner, PyObject* name, PyObject* value, Term term);
   void set_item(Term list_or_dict, PyObject* key, PyObject* value, Term term);
   void append(Term list, PyObject* value, Term term);
+  void extend(Term list, const std::vector<PyObject*>& values, const std::vector<Term>& terms);
   void own(Term made, PyObject* object);  // the real object of what was made
   void know(PyObject* object);            // the same at each call
   // Something that has a last word when it is dropped: nothing may hold it for longer.
@@ -125,11 +131,8 @@ class Tracker {
   void forget();                      // after giving up; the GIL is held
   std::vector<PyTypeObject*> making;  // classes whose instances are being made
   size_t num_made() const { return made_.size(); }
-  // A plain value that is the same at each call; a number is from now on.
-  bool is_plain(Term t, PyObject* value) {
-    if (t.is_number()) pin(t);
-    return t.is_number() || (t.is_same() && is_plain_value(value));
-  }
+  // A plain value that is the same at each call; numbers are from now on.
+  bool is_plain(Term t, PyObject* value);
   Term tensor_result(PyObject* value);  // what an op gave
   // Python takes a branch on the value of a tensor, which it is about to read.
   bool is_reading() const { return is_reading_; }
@@ -140,6 +143,11 @@ class Tracker {
     plan_->is_unprofiled = true;
     if (is_on) give_up("a profile is taken");
   }
+  // ── sizes and values of tensors ──
+  Term size_of(PyObject* tensor, int32_t dim, PyObject* value);  // dim -1: how many elements
+  Term shape_of(PyObject* tensor, PyObject* size);
+  Term item_of(PyObject* tensor, PyObject* value);
+  Term list_of_items(PyObject* tensor, PyObject* list);
 
   // ── numbers that may change between calls ──
   bool has_numbers() const { return !numbers_.empty(); }
@@ -148,12 +156,31 @@ class Tracker {
     return kind == NumberStep::Kind::kArgument || kind == NumberStep::Kind::kDict;
   }
   void pin(Term t);  // this one may not, after all
+  void pin_truth(Term t, PyObject* value);  // or may, as long as it is as true as it was
   void pin_all(std::span<const Term> terms);
   Term number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
-  // After the call of an op: finds the numbers among its arguments in the node that was recorded
-  // for it, which is the first after `nodes_before`, or pins them. `called`: the name that an op
-  // was called by; null: an operator.
-  void bind_numbers(uint64_t nodes_before, const char* called, std::span<const Term> terms);
+  Term number_unary(int code, PyObject* a, Term ta, PyObject* result);
+  // function(*args), a builtin that computes a number of numbers; a tuple among them is given as it
+  // is.
+  Term number_call(PyObject* function, std::span<const Term> terms, PyObject* const* args,
+                   PyObject* result);
+  // ==, != and + of tuples that the call made.
+  std::optional<Term> tuple_operator(int code, PyObject* a, Term ta, PyObject* b, Term tb,
+                                     PyObject* result);
+  std::optional<Term> item_of_tuple(Term tuple, PyObject* key, PyObject* value);  // a slice of it
+  // After a call of an op: the numbers among its arguments are found in the node that was recorded
+  // for it, which is the first after `nodes_before`, or pinned.
+  struct OpCall {
+    const char* name = nullptr;  // null: an operator
+    std::span<const Term> terms;
+    PyObject* const* values;
+    PyObject* kwnames = nullptr;
+    bool is_method = false;  // `terms` are without self
+  };
+  void bind_numbers(uint64_t nodes_before, const OpCall& call);
+  // The same of tensor[key], and of tensor[key] = value (null: it is read).
+  void bind_index(uint64_t nodes_before, Term key_term, PyObject* key, Term value_term = {},
+                  PyObject* value = nullptr);
   // ── gradients (gradients.cpp) ──
   void keep_alive(PyObject* object) { plan_->objects.emplace_back(object); }
   // A tensor that is the very same at each call.
@@ -209,7 +236,7 @@ class Tracker {
   };
   void on_segment(const SegmentEnd& end);
   bool knows(const TensorImpl* t) const { return roots_.count(t) || computed_.count(t); }
-  void on_shortcut() { pins_sizes_ = true; }
+  void on_shortcut(const OpDef& op, std::span<const IValue> args, size_t given_back);
 
   // Of the outermost frame; `before`: the state when the call began.
   void finish(PyObject* result, Term term, const Context& before);
@@ -219,6 +246,7 @@ class Tracker {
   struct Part {
     std::shared_ptr<Trace> trace;
     std::vector<TensorSource> inputs;
+    std::vector<Rehearsal::Value> rehearsed_inputs;
     std::vector<ValueId> wanted;
     NumberInputs number_inputs;
     Ref<Runner> runner;
@@ -229,6 +257,7 @@ class Tracker {
     Ref<TensorImpl> impl;
     bool is_leaf = true;  // when the call began
     bool requires_grad = false;
+    int32_t rehearsed = -1;  // in Plan::rehearsal_roots
   };
   struct Gradient {  // beside Plan::leaves
     Ref<TensorImpl> leaf, before;
@@ -241,6 +270,8 @@ class Tracker {
   struct Number {
     Kept value;
     bool is_pinned = false;
+    bool is_seen_changing = false;  // by earlier calls, too
+    bool is_fixed = false;          // pinned, or computed of such
   };
   struct Written {
     Term term;
@@ -265,8 +296,22 @@ class Tracker {
   bool note_write(PyObject* dict, PyObject* key, PyObject* value, Term term);
   bool has_taped_nodes() const;
   void note_checks(const SegmentEnd& end);
-  Term number(NumberStep step, PyObject* value);
-  bool varies(const void* owner, uint64_t key, PyObject* value);
+  Term number(NumberStep step, PyObject* value, bool is_seen_changing = false);
+  bool is_input(PyObject* value) const;
+  Term outside_number(NumberStep step, const void* owner, uint64_t key, PyObject* value);
+  Term element_of(PyObject* tensor, int32_t index, PyObject* value);
+  bool have_sizes_changed() const;
+  void pin_number_of_results(const TensorImpl* first, Py_ssize_t count);
+  bool guards_number(const NumberStep& s, PyObject* value, int32_t place);
+  void settle_rehearsal(std::vector<bool>& needed);
+  int32_t step_of(Term t, PyObject* value);
+  void bind(Trace& trace, const OpDef& op, size_t argument, const Operand& slot, Term t);
+  bool bind_arguments(Trace& trace, const TraceNode& node, const OpCall& call);
+  bool bind_operands(Trace& trace, const TraceNode& node, const OpCall& call);
+  Term rehearsed(Rehearsal::Question q, PyObject* value);
+  std::optional<Rehearsal::Value> rehearsed_value(const TensorImpl* impl);
+  void settle_numbers();
+  void pin_bound_numbers();
   void collect_numbers(Term t, std::vector<Term>* out);
   Guard& guard(Guard::Kind kind, PyObject* object);
   void refresh(Made& m);
@@ -313,6 +358,7 @@ class Tracker {
   std::vector<Number> numbers_;                                       // beside Plan::numbers
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
+  std::map<std::pair<const void*, int32_t>, Term> read_sizes_;  // by tensor and dimension
   std::vector<Store> effects_;
   std::vector<PyObject*> appended_;   // lists from outside
   std::map<int32_t, int32_t> nodes_;  // made things that several places hold: in Plan::nodes
@@ -323,7 +369,9 @@ class Tracker {
   bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false, checks_data_ = false;
   bool makes_leaves_ = false;
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
-  const bool is_grad_on_, keeps_places_;
+  int32_t first_write_ = std::numeric_limits<int32_t>::max();  // the part
+  bool has_items_ = false, sizes_wait_ = false;
+  const bool is_grad_on_, keeps_places_, is_static_;
 };
 
 // The tracker of the compiled call that runs on this thread, while it is on; else null.

@@ -75,7 +75,7 @@ class Writer:
         return f"{stem}{self.count}"
 
     def number(self):
-        n, t = self.r.choice(self.numbers), self.r.choice(self.tensors)
+        r, n, t = self.r, self.r.choice(self.numbers), self.r.choice(self.tensors)
         return self.r.choice(
             (
                 *[n] * 4,
@@ -97,6 +97,16 @@ class Writer:
                 f"{t}.dim()",
                 f"{t}.numel()",
                 f"{t}.size(-1)",
+                f"len({t}.shape)",
+                f"max({t}.shape, default=0)",
+                f"{t}.sum().item()",
+                f"int({t}.sum() * 0.5)",
+                f"float({t}.mean())",
+                f"divmod({t}.numel(), 3)[{r.randint(0, 1)}]",
+                f"round({n} * 0.7)",
+                f"min({n}, {t}.numel())",
+                f"({t}.shape[0] // 2)",
+                f"{t}.reshape(-1)[:3].tolist()[-1]",
                 f"({n} + 1)",
                 f"({n} % 3)",
                 f"({n} // 2)",
@@ -121,6 +131,17 @@ class Writer:
                 f"{t}[..., :1]",
                 f"{t}[{r.randint(-1, 1)}]",
                 f"{t}[:{self.number()}]",
+                f"{t}[{self.number()}:]",
+                f"{t}[{t}.shape[0] - 1]",
+                f"{t}.view({t}.shape)",
+                f"{t}.reshape({t}.numel())",
+                f"{t}.reshape(*{t}.shape[:-1], -1)",
+                f"{t}.expand(2, *{u}.shape)",
+                f"torch.zeros({t}.shape[:1] + (2,)) + {self.number()}",
+                f"{t} * (torch.arange({t}.size(-1)) < {self.number()})",
+                f"{t}.new_full({t}.size(), {self.number()})",
+                f"torch.nn.functional.pad({t}, (0, {u}.size(-1)))",
+                f"{t}.T.contiguous()",
                 f"{t}.narrow(0, 0, 1)",
                 f"torch.where({t} > {self.number()}, {t}, {t} * 2)",
                 f"torch.stack([{t}, {t}])",
@@ -158,6 +179,9 @@ class Writer:
                 "items",
                 f"{t}.dim() > 1",
                 f"{t}.shape == y.shape",
+                f"{t}.shape[:1] != (3,)",
+                f"{t}.sum().item() > {self.number()}",
+                f"not {self.number()}",
                 f"{t}.sum() > {self.number()}",
                 f"{t}.dtype is torch.float64",
                 f"{t}.requires_grad",

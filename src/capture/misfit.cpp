@@ -395,7 +395,7 @@ std::string PlanReader::number_text(int32_t number, int depth) const {
     case Kind::kCount:
       return "the number of elements of a computed tensor";
     case Kind::kOutputs:
-      return "how many tensors an op gives";
+      return "whether an op gives as many tensors as it did (1: it does)";
     default:
       return "whether an op has nothing to do (1: it gives its argument back)";
     }

@@ -26,7 +26,7 @@ class Rehearsal {
     enum class Kind : uint8_t {
       kSize,      // of dimension `number` of `value`
       kCount,     // how many elements `value` has
-      kOutputs,   // how many results the op that made `value` gives
+      kOutputs,   // does the op that made `value` give as many results as it did?
       kShortcut,  // gives shortcut `number` its argument back?
     };
     Kind kind;

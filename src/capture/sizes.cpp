@@ -166,12 +166,12 @@ void Tracker::on_shortcut(const OpDef& op, std::span<const IValue> args, size_t 
 }
 
 // The op that made these tensors gave as many of them as a size says.
-void Tracker::pin_number_of_results(const TensorImpl* first, Py_ssize_t count) {
+void Tracker::pin_number_of_results(const TensorImpl* first) {
   const auto v = rehearsed_value(first);
   if (!v || v->part < 0 || is_static_) return looked_at_sizes();
-  PyObject* n = PyLong_FromSsize_t(count);
-  pin(rehearsed({Rehearsal::Question::Kind::kOutputs, *v, 0}, n));
-  Py_DECREF(n);
+  PyObject* yes = PyLong_FromLong(1);
+  pin(rehearsed({Rehearsal::Question::Kind::kOutputs, *v, 0}, yes));
+  Py_DECREF(yes);
 }
 
 void Tracker::settle_rehearsal(std::vector<bool>& needed) {

@@ -187,7 +187,7 @@ Term Tracker::tensor_result(PyObject* value) {
   if (!trace || trace->nodes.empty() || trace->nodes.back().result != ResultKind::kTuple ||
       trace->nodes.back().num_outputs != n) {
     if (n && door().is_exact_tensor(PySequence_Fast_GET_ITEM(value, 0)))
-      pin_number_of_results(door().impl_of(PySequence_Fast_GET_ITEM(value, 0)), n);
+      pin_number_of_results(door().impl_of(PySequence_Fast_GET_ITEM(value, 0)));
     else
       looked_at_sizes();
   }

@@ -301,7 +301,7 @@ class Tracker {
   Term outside_number(NumberStep step, const void* owner, uint64_t key, PyObject* value);
   Term element_of(PyObject* tensor, int32_t index, PyObject* value);
   bool have_sizes_changed() const;
-  void pin_number_of_results(const TensorImpl* first, Py_ssize_t count);
+  void pin_number_of_results(const TensorImpl* first);
   bool guards_number(const NumberStep& s, PyObject* value, int32_t place);
   void settle_rehearsal(std::vector<bool>& needed);
   int32_t step_of(Term t, PyObject* value);

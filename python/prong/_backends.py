@@ -110,7 +110,7 @@ _default = None
 
 
 def default_backend():
-    return _default or os.environ.get("PRONG_BACKEND", "llvm")
+    return _default or os.environ.get("PRONG_BACKEND") or "llvm"
 
 
 def set_default_backend(backend):

@@ -556,7 +556,8 @@ void bind_capture(nb::module_& m) {
   compiled_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddType(m.ptr(), compiled_type));
   m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"),
-        nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("is_static"), nb::arg("name"), nb::arg("backend_name"));
+        nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("is_static"), nb::arg("name"),
+        nb::arg("backend_name"));
   m.def("capture_set_up", [](const std::string& folder, nb::handle unsupported) {
     own_folder = new std::string(folder);
     unsupported_error = Py_NewRef(unsupported.ptr());

@@ -31,7 +31,7 @@ bool is_memory_format(PyObject* object);
 // Throws for sparse layouts.
 void check_layout(PyObject* object);
 
-PyObject* size_type_object();  // prong.Size, borrowed
+PyObject* size_type_object();       // prong.Size, borrowed
 PyObject* new_size(DimsView dims);  // a prong.Size, new reference
 
 void init_constants(PyObject* module);

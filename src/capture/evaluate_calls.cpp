@@ -555,8 +555,8 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
   returned_term = {};
   is_escaped_error_followed = false;
   nodes_before_call_ = thread_recorder().num_recorded();
-  const bool reads = t && is_number_type(callable) && count == 1 && !kwnames &&
-                     terms[0].is_tensor();
+  const bool reads =
+      t && is_number_type(callable) && count == 1 && !kwnames && terms[0].is_tensor();
   if (reads) t->set_reading(true);
   // A callable of C that takes a tuple gets the one that the program gave.
   PyObject* value = packed && !PyVectorcall_Function(callable)
@@ -647,9 +647,8 @@ void Evaluator::bind_numbers(PyObject* op, const std::vector<Term>& terms, PyObj
                              PyObject* kwnames, bool is_method) {
   PyObject* name = PyObject_GetAttrString(op, "__name__");
   if (!name) PyErr_Clear();
-  tracker()->bind_numbers(
-      nodes_before_call_,
-      {name && PyUnicode_Check(name) ? text_of(name) : "", terms, args, kwnames, is_method});
+  tracker()->bind_numbers(nodes_before_call_, {name && PyUnicode_Check(name) ? text_of(name) : "",
+                                               terms, args, kwnames, is_method});
   Py_XDECREF(name);
 }
 

@@ -179,8 +179,7 @@ Evaluator::Next Evaluator::update_container(const Instruction& i) {
               t->vouch(added_term, added, !is_shallow)) &&
              (i.opcode != MAP_ADD || t->vouch(term(2), top(2), true))))
     t->give_up("a container gets values that are not followed");
-  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor())
-    t->give_up("iteration over a tensor");
+  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor()) t->give_up("iteration over a tensor");
   std::vector<Term> terms;
   std::vector<PyObject*> values;
   if (t && i.opcode == LIST_EXTEND && added_term.is_made() &&

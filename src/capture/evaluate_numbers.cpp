@@ -54,7 +54,8 @@ Term Evaluator::number_term(PyObject* function, Term self, PyObject* self_object
   if (self.is_tensor()) {
     const bool is_size = std::strcmp(word, "size") == 0;
     if (is_size && terms.empty()) return t.shape_of(self_object, result);
-    if (is_size && terms.size() == 1 && PyLong_CheckExact(args[0]) && t.is_plain(terms[0], args[0])) {
+    if (is_size && terms.size() == 1 && PyLong_CheckExact(args[0]) &&
+        t.is_plain(terms[0], args[0])) {
       const auto rank = static_cast<long>(door().impl_of(self_object)->sizes.size());
       const long d = PyLong_AsLong(args[0]);
       return t.size_of(self_object, static_cast<int32_t>(d < 0 ? d + rank : d), result);

@@ -161,8 +161,7 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     PyObject* value = PyObject_GetItem(container, key);
     if (!value) return Next::kError;
     Tracker* t = tracker();
-    if (t && term(2).is_tensor() && is_index(*t, term(1), key))
-      t->bind_index(nodes, term(1), key);
+    if (t && term(2).is_tensor() && is_index(*t, term(1), key)) t->bind_index(nodes, term(1), key);
     const Term made = subscript_term(container, term(2), key, term(1), value);
     drop(2);
     push(value, made);
@@ -171,11 +170,10 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   default: {  // STORE_SUBSCR
     PyObject *key = top(1), *container = top(2), *value = top(3);
     Tracker* const outer = tracker();
-    const bool is_op =
-        outer && term(2).is_tensor() &&
-        (term(3).is_tensor() || term(3).is_number() ||
-         (term(3).is_same() && !door().is_tensor(value))) &&
-        is_index(*outer, term(1), key);
+    const bool is_op = outer && term(2).is_tensor() &&
+                       (term(3).is_tensor() || term(3).is_number() ||
+                        (term(3).is_same() && !door().is_tensor(value))) &&
+                       is_index(*outer, term(1), key);
     const uint64_t nodes = thread_recorder().num_recorded();
     if (Tracker* t = tracker(); t && !is_op) {
       const bool is_followed = term(2).is_made()

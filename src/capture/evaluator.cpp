@@ -14,6 +14,16 @@ namespace {
 int active_calls = 0;  // under the GIL
 thread_local PendingCall pending;
 
+// What the garbage collector calls when it happens to run is no part of the call: as long as it
+// computes nothing with tensors, the plan may leave it out.
+PyObject* run_finalizer(PyThreadState* thread, ProngFrame* frame, Tracker* t) {
+  const uint64_t nodes = thread_recorder().num_recorded();
+  PyObject* result = prong_interpret(thread, frame, 0);
+  if (thread_recorder().num_recorded() != nodes)
+    t->give_up("the garbage collector runs a finalizer that computes with tensors");
+  return result;
+}
+
 PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
   if (!is_recording()) return prong_interpret(thread, frame, throwflag);
   Tracker* t = current_tracker();
@@ -44,6 +54,9 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
     if (t) t->give_up("a coroutine or class body runs");
     return prong_interpret(thread, frame, throwflag);
   }
+  if (t && !body && prong_is_collecting(thread) &&
+      pending.function != reinterpret_cast<PyObject*>(prong_frame_function(frame)))
+    return run_finalizer(thread, frame, t);
   const Bytecode* code = bytecode_of(prong_frame_code(frame));
   if (!code) return nullptr;
   if (body && code->is_import) {

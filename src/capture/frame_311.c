@@ -39,6 +39,8 @@ int prong_is_resumed_generator(PyThreadState* thread, ProngFrame* frame) {
   return frame->owner == FRAME_OWNED_BY_GENERATOR && _PyInterpreterFrame_LASTI(frame) >= 0;
 }
 
+int prong_is_collecting(PyThreadState* thread) { return thread->interp->gc.collecting; }
+
 PyObject* prong_frame_generator(ProngFrame* frame) { return (PyObject*)_PyFrame_GetGenerator(frame); }
 ProngFrame* prong_generator_frame(PyObject* generator) {
   PyGenObject* g = (PyGenObject*)generator;

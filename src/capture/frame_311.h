@@ -20,6 +20,9 @@ PyObject* prong_interpret(PyThreadState* thread, ProngFrame* frame, int throwfla
 /* A frame of a plain function that has not started, on a thread without tracing or profiling. */
 int prong_is_evaluable(PyThreadState* thread, ProngFrame* frame);
 
+/* Does the garbage collector run, on this thread or one that waits for the GIL? */
+int prong_is_collecting(PyThreadState* thread);
+
 /* A frame of a generator that stands at a yield and goes on with what was sent. */
 int prong_is_resumed_generator(PyThreadState* thread, ProngFrame* frame);
 PyObject* prong_frame_generator(ProngFrame* frame);     /* borrowed */

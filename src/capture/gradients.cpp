@@ -57,11 +57,8 @@ void Tracker::note_before(int32_t index, const Tensor& gradient) {
   if (impl->requires_grad) return give_up("a gradient that has gradients itself");
   const TensorSource source{TensorSource::Kind::kGradient, index, 0, 0};
   roots_.emplace(impl, Root{source, Ref<TensorImpl>(impl)});
-  TensorGuard guard{source, impl->dtype,
-                    false,  false,
-                    static_cast<int64_t>(impl->sizes.size()),
-                    {},     {},
-                    -1};
+  TensorGuard guard{source, impl->dtype, false, false, static_cast<int64_t>(impl->sizes.size()),
+                    {},     {},          -1};
   guard.is_leaf = true;
   plan_->tensors.push_back(std::move(guard));
 }

@@ -408,7 +408,8 @@ std::string PlanReader::number_text(int32_t number, int depth) const {
     std::string text = cat(utf8(name), "(");
     Py_XDECREF(name);
     PyErr_Clear();
-    for (size_t i = 0; i < s.of.size(); ++i) text = cat(text, i ? ", " : "", number_text(s.of[i], depth + 1));
+    for (size_t i = 0; i < s.of.size(); ++i)
+      text = cat(text, i ? ", " : "", number_text(s.of[i], depth + 1));
     return text + ")";
   }
   }
@@ -419,10 +420,10 @@ std::vector<GuardText> PlanReader::guards() const {
   std::vector<GuardText> all;
   for (const TensorGuard& t : plan_.tensors) {
     GuardText g{source(t.source), {}, {}, place(t.place)};
-    g.was = cat(
-        "a ", name_of(t.dtype), " tensor of ", t.rank, t.rank == 1 ? " dimension" : " dimensions",
-        t.sizes ? cat(", shape ", DimsView(*t.sizes)) : std::string(),
-        t.requires_grad ? ", with requires_grad" : "");
+    g.was = cat("a ", name_of(t.dtype), " tensor of ", t.rank,
+                t.rank == 1 ? " dimension" : " dimensions",
+                t.sizes ? cat(", shape ", DimsView(*t.sizes)) : std::string(),
+                t.requires_grad ? ", with requires_grad" : "");
     all.push_back(std::move(g));
   }
   for (const Guard& g : plan_.guards) {
@@ -443,7 +444,9 @@ std::vector<GuardText> PlanReader::guards() const {
     const auto is_it = [&](const NumberCheck& c) { return static_cast<size_t>(c.number) == i; };
     if (std::none_of(plan_.number_checks.begin(), plan_.number_checks.end(), is_it))
       all.push_back({number_text(static_cast<int32_t>(i)),
-                     cat("any ", s.type->tp_name, ", an input"), {}, place(s.place)});
+                     cat("any ", s.type->tp_name, ", an input"),
+                     {},
+                     place(s.place)});
   }
   return all;
 }

@@ -41,8 +41,8 @@ constexpr Binary kBinary[] = {PyNumber_Add,
                               PyNumber_InPlaceTrueDivide,
                               PyNumber_InPlaceXor};
 constexpr int kNumKinds = 13;  // of binary operators; then their in-place forms
-constexpr const char* kBinaryText[] = {"+", "&", "//", "<<", "@", "*", "%",
-                                       "|", "**", ">>", "-", "/", "^"};
+constexpr const char* kBinaryText[] = {"+", "&",  "//", "<<", "@", "*", "%",
+                                       "|", "**", ">>", "-",  "/", "^"};
 constexpr const char* kCompareText[] = {"<", "<=", "==", "!=", ">", ">="};
 
 PyObject* apply_unary(int code, PyObject* a) {
@@ -146,8 +146,7 @@ PyObject* Plan::compute(const NumberStep& s, std::span<const Kept> values) const
     return apply_operator(s.index, at(0), s.of.size() > 1 ? at(1) : nullptr);
   std::vector<PyObject*> given;
   for (size_t i = 0; i < s.of.size(); ++i) given.push_back(at(i));
-  if (!s.is_packed)
-    return PyObject_Vectorcall(s.object.get(), given.data(), given.size(), nullptr);
+  if (!s.is_packed) return PyObject_Vectorcall(s.object.get(), given.data(), given.size(), nullptr);
   PyObject* packed = PyTuple_New(static_cast<Py_ssize_t>(given.size()));
   for (size_t i = 0; packed && i < given.size(); ++i)
     PyTuple_SET_ITEM(packed, static_cast<Py_ssize_t>(i), Py_NewRef(given[i]));
@@ -226,8 +225,8 @@ bool Plan::find_numbers(PyObject* const* args, const std::vector<std::vector<IVa
   if (stage == 0) {
     found.values.resize(numbers.size());
     for (size_t i = 0; i < numbers.size(); ++i)
-      if (NumberStep& s = numbers[i]; s.is_needed && s.is_from_outside() &&
-                                      !find_number(s, i, args, results, found))
+      if (NumberStep& s = numbers[i];
+          s.is_needed && s.is_from_outside() && !find_number(s, i, args, results, found))
         return false;
   }
   for (size_t i = 0; i < numbers.size(); ++i)

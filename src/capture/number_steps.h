@@ -9,6 +9,7 @@
 
 #include "capture/kept.h"
 #include "capture/rehearsal.h"
+#include "capture/trace.h"
 
 namespace prong::capture {
 
@@ -23,15 +24,15 @@ struct TensorSource {
 
 struct NumberStep {
   enum class Kind : uint8_t {
-    kArgument,  // argument `index`
-    kDict,      // `object`, a dict, at `key`
-    kCell,      // what the cell `object` holds
-    kConstant,  // `object`
-    kOperator,  // `index` for apply_operator, of the numbers `of`
-    kCall,      // `object`, a builtin function, of the numbers `of`; in a tuple if `is_packed`
-    kSize,      // of `tensor` from outside, dimension `index`; -1: how many elements
+    kArgument,   // argument `index`
+    kDict,       // `object`, a dict, at `key`
+    kCell,       // what the cell `object` holds
+    kConstant,   // `object`
+    kOperator,   // `index` for apply_operator, of the numbers `of`
+    kCall,       // `object`, a builtin function, of the numbers `of`; in a tuple if `is_packed`
+    kSize,       // of `tensor` from outside, dimension `index`; -1: how many elements
     kRehearsed,  // the answer to question `index` of the rehearsal
-    kItem,      // element `index` of `tensor`, once `after` programs have run; -1: its only one
+    kItem,       // element `index` of `tensor`, once `after` programs have run; -1: its only one
   };
   Kind kind;
   int32_t index = 0;
@@ -62,6 +63,8 @@ inline bool is_unary(int code) { return code >= kPositive; }
 PyObject* apply_operator(int code, PyObject* a, PyObject* b);
 // "+", "<", "not"
 const char* operator_text(int code);
+// By the numbers of a trace: might an op refuse another one there?
+std::vector<bool> refusable_numbers(const Trace& trace);
 // Can it fail for some ints or floats?
 bool never_fails(int code);
 

@@ -219,8 +219,7 @@ void Tracker::settle_numbers() {
                        [&](int32_t k) { return numbers_[static_cast<size_t>(k)].is_fixed; });
   };
   for (size_t i = 0; i < steps.size(); ++i)
-    numbers_[i].is_fixed = numbers_[i].is_pinned ||
-                           steps[i].kind == NumberStep::Kind::kConstant ||
+    numbers_[i].is_fixed = numbers_[i].is_pinned || steps[i].kind == NumberStep::Kind::kConstant ||
                            (!steps[i].of.empty() && is_of_facts(steps[i]));
   // What comes from outside has to be there and of its type, and an error that Python would raise
   // is not to be missed.
@@ -245,9 +244,8 @@ void Tracker::settle_numbers() {
   for (const Template& node : plan_->nodes) need_in(node, need_in);
   for (const Effect& e : plan_->effects) need_in(e.value, need_in);
   for (const Part& p : parts_) {
-    std::erase_if(p.trace->varying, [&](const auto& v) {
-      return numbers_[static_cast<size_t>(v.second)].is_fixed;
-    });
+    std::erase_if(p.trace->varying,
+                  [&](const auto& v) { return numbers_[static_cast<size_t>(v.second)].is_fixed; });
     for (const auto& [slot, n] : p.trace->varying) needed[static_cast<size_t>(n)] = true;
   }
   settle_rehearsal(needed);
@@ -272,7 +270,8 @@ bool Tracker::guards_number(const NumberStep& s, PyObject* value, int32_t place)
   case NumberStep::Kind::kConstant:
     return true;
   case NumberStep::Kind::kArgument:
-    plan_->guards.push_back(Guard{Guard::Kind::kArgumentEqual, s.index, 0, Kept(value), Kept(), {}});
+    plan_->guards.push_back(
+        Guard{Guard::Kind::kArgumentEqual, s.index, 0, Kept(value), Kept(), {}});
     plan_->guards.back().place = place;
     return true;
   case NumberStep::Kind::kDict:
@@ -350,14 +349,44 @@ bool may_vary(const OpDef& op, size_t argument, const IValue& recorded) {
   }
 }
 
+bool computes_in_float(const Trace& trace, const TraceNode& node) {
+  return std::all_of(node.args.begin(), node.args.end(), [&](const Operand& o) {
+    if (o.kind != Operand::Kind::kValue) return true;
+    const DType d = trace.values[static_cast<size_t>(o.index)].meta.dtype;
+    return d == DType::kFloat32 || d == DType::kFloat64;
+  });
+}
+
+// Does the op compute with any number, whatever it is?
+bool takes_any_number(const Trace& trace, const TraceNode& node) {
+  const OpDef& base = node.op->inplace_of() ? *node.op->inplace_of() : *node.op;
+  return node.op->schema().results[0]->is(TypeKind::kNone) ||
+         (base.pointwise() && computes_in_float(trace, node));
+}
+
 }  // namespace
+
+std::vector<bool> refusable_numbers(const Trace& trace) {
+  std::vector<bool> is_used(trace.numbers.size(), false), is_refusable(trace.numbers.size(), false);
+  const auto note = [&](const auto& self, const Operand& o, bool takes_any) -> void {
+    if (o.kind == Operand::Kind::kList)
+      for (const Operand& item : trace.lists[static_cast<size_t>(o.index)])
+        self(self, item, takes_any);
+    if (o.kind != Operand::Kind::kNumber) return;
+    is_used[static_cast<size_t>(o.index)] = true;
+    if (!takes_any) is_refusable[static_cast<size_t>(o.index)] = true;
+  };
+  for (const TraceNode& node : trace.nodes)
+    for (const Operand& o : node.args) note(note, o, takes_any_number(trace, node));
+  for (size_t i = 0; i < is_used.size(); ++i) is_refusable[i] = is_refusable[i] || !is_used[i];
+  return is_refusable;
+}
 
 void Tracker::bind(Trace& trace, const OpDef& op, size_t argument, const Operand& o, Term t) {
   if (!t.is_number()) return;
   const auto slot = static_cast<size_t>(o.index);
   const auto i = static_cast<size_t>(t.index);
-  if (o.kind != Operand::Kind::kNumber || !is_int_or_float(numbers_[i].value.get()))
-    return pin(t);
+  if (o.kind != Operand::Kind::kNumber || !is_int_or_float(numbers_[i].value.get())) return pin(t);
   const IValue& recorded = trace.numbers[slot];
   const bool varies = may_vary(op, argument, recorded);
   if (numbers_[i].is_pinned || !(varies || numbers_[i].is_seen_changing)) return pin(t);
@@ -373,8 +402,7 @@ void Tracker::bind(Trace& trace, const OpDef& op, size_t argument, const Operand
 // Arguments as the schema names them. False: they cannot be told apart.
 bool Tracker::bind_arguments(Trace& trace, const TraceNode& node, const OpCall& call) {
   const auto& arguments = node.op->schema().arguments;
-  const size_t by_name =
-      call.kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0;
+  const size_t by_name = call.kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(call.kwnames)) : 0;
   const size_t positional = call.terms.size() - by_name;
   size_t self = arguments.size();
   if (call.is_method) {
@@ -481,8 +509,7 @@ bool Tracker::bind_operands(Trace& trace, const TraceNode& node, const OpCall& c
 void Tracker::bind_numbers(uint64_t nodes_before, const OpCall& call) {
   if (numbers_.empty()) return;
   std::vector<Term> given;
-  for (size_t i = 0; i < call.terms.size(); ++i)
-    collect_numbers(call.terms[i], &given);
+  for (size_t i = 0; i < call.terms.size(); ++i) collect_numbers(call.terms[i], &given);
   if (given.empty()) return;
   Recorder& r = thread_recorder();
   Trace* trace = r.num_recorded() == nodes_before + 1 ? r.open_trace() : nullptr;

@@ -2,6 +2,7 @@
 #include "capture/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "capture/data_checks.h"
@@ -173,8 +174,7 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
       return false;
     const TensorImpl* i = fetch(t.source, args);
     if (!i || i->dtype != t.dtype || i->requires_grad != t.requires_grad ||
-        static_cast<int64_t>(i->sizes.size()) != t.rank ||
-        i->is_inference)
+        static_cast<int64_t>(i->sizes.size()) != t.rank || i->is_inference)
       return false;
     if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
     if (t.is_leaf && !is_plain_leaf(i)) return false;
@@ -286,6 +286,10 @@ void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const
                  tensors.begin());
 }
 
+void append_number(std::vector<int64_t>& to, const IValue& n) {
+  to.push_back(n.is_int() ? n.to_int() : std::bit_cast<int64_t>(n.to_double()));
+}
+
 std::vector<int64_t> Plan::sizes_of_call(PyObject* const* args, const Found& found) const {
   std::vector<int64_t> sizes;
   std::vector<const TensorImpl*> given;
@@ -294,7 +298,7 @@ std::vector<int64_t> Plan::sizes_of_call(PyObject* const* args, const Found& fou
   append_geometry(sizes, given);
   for (const PlanProgram& p : programs)
     for (const VaryingNumber& v : p.varying)
-      if (numbers[static_cast<size_t>(v.number)].after == 0)
+      if (v.may_be_refused && numbers[static_cast<size_t>(v.number)].after == 0)
         append_number(sizes, like_recorded(found.values[static_cast<size_t>(v.number)].get(),
                                            p.numbers[v.at]));
   return sizes;

@@ -85,7 +85,8 @@ struct PlanCheck {
 struct VaryingNumber {
   size_t at;  // in PlanProgram::numbers
   int32_t number;
-  Kept last;  // what `value` was made of
+  bool may_be_refused;  // an index, a length and the like; not a factor
+  Kept last;            // what `value` was made of
   IValue value;
 };
 
@@ -266,10 +267,8 @@ class Plan {
 
 // What a plan that must not fail asks of a call's tensors: how they lie, and which share memory.
 void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const> tensors);
-// And of a number: an index, a length and the like; not a factor.
-inline void append_number(std::vector<int64_t>& to, const IValue& n) {
-  if (n.is_int()) to.push_back(n.to_int());
-}
+// And of a number that an op might refuse.
+void append_number(std::vector<int64_t>& to, const IValue& n);
 
 // A dict or an OrderedDict, not of a class that may do otherwise.
 inline bool is_dict(PyObject* o) { return PyDict_CheckExact(o) || Py_IS_TYPE(o, &PyODict_Type); }

@@ -21,8 +21,7 @@ void for_each_operand(const Trace& trace, const Operand& o, F f) {
 IValue fresh(const TensorMeta& m) {
   auto impl = make_ref<TensorImpl>();
   impl->numel = product(m.sizes);
-  impl->storage =
-      make_ref<Storage>(static_cast<size_t>(impl->numel) * size_of(m.dtype), no_data());
+  impl->storage = make_ref<Storage>(static_cast<size_t>(impl->numel) * size_of(m.dtype), no_data());
   impl->sizes = m.sizes;
   impl->strides = contiguous_strides(m.sizes);
   impl->dtype = m.dtype;

@@ -8,9 +8,7 @@
 namespace prong::capture {
 
 namespace {
-bool is_size(PyObject* o) {
-  return reinterpret_cast<PyObject*>(Py_TYPE(o)) == door().size_type;
-}
+bool is_size(PyObject* o) { return reinterpret_cast<PyObject*>(Py_TYPE(o)) == door().size_type; }
 }  // namespace
 
 // Which tensor of the rehearsal it is; none: one of unknown origin.
@@ -50,11 +48,12 @@ Term Tracker::size_of(PyObject* tensor, int32_t dim, PyObject* value) {
     NumberStep step{NumberStep::Kind::kSize};
     step.tensor = root->second.source;
     step.index = dim;
-    const uint64_t key = static_cast<uint64_t>(root->second.source.index) << 8 |
-                         static_cast<uint64_t>(dim + 1);
+    const uint64_t key =
+        static_cast<uint64_t>(root->second.source.index) << 8 | static_cast<uint64_t>(dim + 1);
     const bool is_object = root->second.source.kind == TensorSource::Kind::kObject;
-    t = outside_number(std::move(step), is_object ? static_cast<const void*>(impl) : static_cast<const void*>(memory_),
-                       key, value);
+    t = outside_number(
+        std::move(step),
+        is_object ? static_cast<const void*>(impl) : static_cast<const void*>(memory_), key, value);
   } else if (const auto v = rehearsed_value(impl)) {
     using Kind = Rehearsal::Question::Kind;
     t = rehearsed({dim < 0 ? Kind::kCount : Kind::kSize, *v, dim}, value);
@@ -202,8 +201,7 @@ void Tracker::settle_rehearsal(std::vector<bool>& needed) {
 std::optional<Term> Tracker::tuple_operator(int code, PyObject* a, Term ta, PyObject* b, Term tb,
                                             PyObject* result) {
   const auto is_tuple = [&](Term t, PyObject* o) {
-    return PyTuple_Check(o) &&
-           (t.is_same() || (t.is_made() && made(t).kind == Made::Kind::kTuple));
+    return PyTuple_Check(o) && (t.is_same() || (t.is_made() && made(t).kind == Made::Kind::kTuple));
   };
   if (!(ta.is_made() || tb.is_made()) || !is_tuple(ta, a) || !is_tuple(tb, b)) return std::nullopt;
   const auto item = [&](Term t, PyObject* o, Py_ssize_t i) {

@@ -494,8 +494,8 @@ bool Tracker::describe_made(Term term, Template* out) {
        m.kind != Made::Kind::kSet && m.kind != Made::Kind::kFuture))
     return false;
   if (m.kind == Made::Kind::kSet && (!m.object || !PySet_CheckExact(m.object))) return false;
-  out->kind = m.is_size                         ? Template::Kind::kSize
-              : m.kind == Made::Kind::kTuple    ? Template::Kind::kTuple
+  out->kind = m.is_size                       ? Template::Kind::kSize
+              : m.kind == Made::Kind::kTuple  ? Template::Kind::kTuple
               : m.kind == Made::Kind::kList   ? Template::Kind::kList
               : m.kind == Made::Kind::kSet    ? Template::Kind::kSet
               : m.kind == Made::Kind::kFuture ? Template::Kind::kFuture
@@ -597,10 +597,11 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
       program.runner = with_tasks(p.trace, inputs, node_loop(p.trace, inputs, taped), false);
       plan_->drops_nodes |= !p.trace->regions.empty() && has_unread_node(*p.trace, p.wanted);
     }
+    const std::vector<bool> refusable = refusable_numbers(*p.trace);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i]) continue;
       if (const auto v = p.trace->varying.find(i); v != p.trace->varying.end()) {
-        program.varying.push_back({program.numbers.size(), v->second, {}, {}});
+        program.varying.push_back({program.numbers.size(), v->second, refusable[i], {}, {}});
         program.waits |= plan_->numbers[static_cast<size_t>(v->second)].after > 0;
       }
       program.numbers.push_back(p.trace->numbers[i]);
@@ -625,7 +626,7 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   append_geometry(sizes, given);
   for (const PlanProgram& p : plan_->programs)
     for (const VaryingNumber& v : p.varying)
-      if (plan_->numbers[static_cast<size_t>(v.number)].after == 0)
+      if (v.may_be_refused && plan_->numbers[static_cast<size_t>(v.number)].after == 0)
         append_number(sizes, p.numbers[v.at]);
   plan_->accept(std::move(sizes), std::move(checks_));
   plan_->context = context;

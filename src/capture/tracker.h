@@ -84,8 +84,7 @@ class Tracker {
  public:
   // `keeps_places`: guards remember the line that read what they guard, for reports.
   // `is_static`: sizes and numbers are facts, not inputs.
-  Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_static,
-          NumberMemory* memory);
+  Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_static, NumberMemory* memory);
 
   bool is_on() const { return reason_.empty(); }
   const std::string& reason() const { return reason_; }
@@ -155,7 +154,7 @@ class Tracker {
     const NumberStep::Kind kind = plan_->numbers[static_cast<size_t>(number.index)].kind;
     return kind == NumberStep::Kind::kArgument || kind == NumberStep::Kind::kDict;
   }
-  void pin(Term t);  // this one may not, after all
+  void pin(Term t);                         // this one may not, after all
   void pin_truth(Term t, PyObject* value);  // or may, as long as it is as true as it was
   void pin_all(std::span<const Term> terms);
   Term number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
@@ -358,7 +357,7 @@ class Tracker {
   std::vector<Number> numbers_;                                       // beside Plan::numbers
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
-  std::map<std::pair<const void*, int32_t>, Term> read_sizes_;  // by tensor and dimension
+  std::map<std::pair<const void*, int32_t>, Term> read_sizes_;        // by tensor and dimension
   std::vector<Store> effects_;
   std::vector<PyObject*> appended_;   // lists from outside
   std::map<int32_t, int32_t> nodes_;  // made things that several places hold: in Plan::nodes

@@ -1,5 +1,6 @@
 """Signals, other threads and tracers get in between the instructions of a compiled call, as they do in plain Python."""
 
+import gc
 import signal
 import sys
 import threading
@@ -90,3 +91,46 @@ def test_a_tracer_that_is_set_inside_hears_of_the_error_that_follows():
         return events, result.tolist()
 
     assert run(torch.compile) == run(lambda f: f)
+
+
+class Ring:
+    """A circle that only the collector frees."""
+
+    def __init__(self, freed):
+        self.me, self.freed = self, freed
+
+    def __del__(self):
+        self.freed.append(self)
+
+
+@pytest.mark.parametrize("computes", [False, True])
+def test_a_finalizer_that_the_collector_runs_is_no_part_of_the_call(computes):
+    freed, log = [], []
+
+    def f(x):
+        boxes = [[i] for i in range(20)]  # so many new objects let the collector run
+        return x * len(boxes)
+
+    class Computing(Ring):
+        def __del__(self):
+            super().__del__()
+            log.append((torch.ones(2) * 3).tolist())
+
+    compiled = torch.compile(f)
+    old = gc.get_threshold()
+    try:
+        for n in range(3):
+            (Computing if computes else Ring)(freed)
+            gc.set_threshold(5, 1, 1)
+            result = compiled(torch.full((2,), float(n)))
+            gc.set_threshold(*old)
+            assert result.tolist() == [20.0 * n] * 2
+            assert n or freed, "the collector did not run inside the recording"
+    finally:
+        gc.set_threshold(*old)
+    gc.collect()
+    assert len(freed) == 3
+    assert log == [[3.0, 3.0]] * 3 * computes
+    if not computes:
+        counters = compiled._counters()
+        assert (counters["plans"], counters["replays"]) == (1, 2), counters

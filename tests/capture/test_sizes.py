@@ -95,7 +95,11 @@ def test_masks_paddings_positions_and_last_elements():
 def test_what_is_made_of_a_shape_is_followed():
     def shapes(x):
         *lead, last = x.shape
-        made = torch.zeros(x.shape[:-1] + (2,)), torch.ones(*lead, 1), x.new_full(x.size(), x.numel())
+        made = (
+            torch.zeros(x.shape[:-1] + (2,)),
+            torch.ones(*lead, 1),
+            x.new_full(x.size(), x.numel()),
+        )
         return made, x.shape, x.shape.numel(), len(x), tuple(x.shape), list(x.shape), max(x.shape)
 
     same_in_plans(shapes, [(filled(k, 2),) for k in (3, 1, 2, 7, 0, 2)])
@@ -126,7 +130,13 @@ def test_shapes_are_compared():
     def compared(x, y):
         return x + y if x.shape == y.shape else x
 
-    shapes = [((3, 2), (3, 2)), ((1, 4), (1, 4)), ((3, 2), (3, 1)), ((5, 4), (5, 1)), ((2, 2), (2, 2))]
+    shapes = [
+        ((3, 2), (3, 2)),
+        ((1, 4), (1, 4)),
+        ((3, 2), (3, 1)),
+        ((5, 4), (5, 1)),
+        ((2, 2), (2, 2)),
+    ]
     same_in_plans(compared, [(filled(*a), filled(*b)) for a, b in shapes], plans=2)
 
 
@@ -154,7 +164,12 @@ def test_a_key_that_is_gone_is_seen():
 
     compiled = torch.compile(has)
     options = {"a": 1}
-    for change in (lambda: None, lambda: options.update(a=2), options.clear, lambda: options.update(a=3)):
+    for change in (
+        lambda: None,
+        lambda: options.update(a=2),
+        options.clear,
+        lambda: options.update(a=3),
+    ):
         change()
         assert shown(compiled(filled(2), options)) == shown(has(filled(2), options))
 

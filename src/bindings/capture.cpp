@@ -73,6 +73,8 @@ CoreFunction core_function(PyObject* callable) {
           std::pair("_set_modes", CoreFunction::kSetMode),
           std::pair("_get_modes", CoreFunction::kGetMode),
           std::pair("_profile_is_on", CoreFunction::kProfileIsOn),
+          std::pair("tensor", CoreFunction::kMakeTensor),
+          std::pair("as_tensor", CoreFunction::kMakeTensor),
           std::pair("is_grad_enabled", CoreFunction::kGetMode),
           std::pair("is_inference_mode_enabled", CoreFunction::kGetMode)})
       found.emplace(checked(PyObject_GetAttrString(core.ptr(), name)), function);
@@ -550,6 +552,16 @@ void bind_capture(nb::module_& m) {
   d.core_function = &core_function;
   d.is_op = [](PyObject* o) { return group_of(o) != nullptr; };
   d.fork = checked(PyObject_GetAttrString(m.ptr(), "fork"));
+  d.full = []() -> PyObject* {
+    static PyObject* const full = [] {
+      const nb::object package = nb::steal(checked(PyImport_ImportModule("prong")));
+      return checked(PyObject_GetAttrString(package.ptr(), "full"));
+    }();
+    return full;
+  };
+  d.index_tensor = [](PyObject* item) -> PyObject* {
+    return guarded([&] { return wrap(index_tensor(item)); });
+  };
   d.make_future = &future_of_object;
   d.user_place = &user_place;
   d.set_error = &set_error_from_current_exception;

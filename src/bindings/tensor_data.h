@@ -11,6 +11,9 @@ namespace prong::python {
 
 // A new tensor with a copy of the data: a number, nested sequences of numbers, an array, a tensor.
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype);
+// A tensor to index with, from a tensor, list, range or array; none when the object is none of
+// these. tensor_index.cpp.
+Tensor index_tensor(PyObject* item);
 // Numbers and nested lists.
 PyObject* to_list(const Tensor& t);
 PyObject* to_number(const Tensor& t);  // of a tensor with one element; kRuntime otherwise

@@ -10,10 +10,6 @@
 
 namespace prong::python {
 
-namespace {
-
-// A tensor to index with, from a tensor, list, range or array; null when the object is none of
-// these.
 Tensor index_tensor(PyObject* item) {
   if (is_tensor(item)) return tensor_of(item);
   if (PyList_Check(item) || PyRange_Check(item) || PyTuple_Check(item)) {
@@ -24,6 +20,8 @@ Tensor index_tensor(PyObject* item) {
     return tensor_from_data(item, std::nullopt);
   return {};
 }
+
+namespace {
 
 bool is_mask(const Tensor& t) { return t.dtype() == DType::kBool || t.dtype() == DType::kUInt8; }
 

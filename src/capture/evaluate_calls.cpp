@@ -497,6 +497,8 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
       return nullptr;
     }
   }
+  if (term.is_same() && tracker() && door().core_function(callable) == CoreFunction::kMakeTensor)
+    return make_tensor(callable, args, terms, kwnames, result);
   const size_t by_name = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
   const size_t count = terms.size() - by_name;
   PendingCall next;

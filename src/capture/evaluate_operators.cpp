@@ -14,15 +14,17 @@ bool is_plain_number(PyObject* o) {
 
 // An index of a tensor that is the same, or made of tensors and constants, at each call.
 bool is_index(Tracker& t, Term k, PyObject* key) {
-  if (k.is_tensor()) return true;
-  if (k.is_number()) return true;
-  if (k.is_same()) return is_plain_value(key) || PySlice_Check(key);
+  if (k.is_tensor() || k.is_number()) return true;
+  if (k.is_same() && (is_plain_value(key) || PySlice_Check(key) || PyRange_Check(key))) return true;
   if (k.is_made() && t.made(k).kind == Made::Kind::kSlice) return true;
-  if (!k.is_made() || t.made(k).kind != Made::Kind::kTuple) return false;
-  const Made& m = t.made(k);
-  for (size_t i = 0; i < m.items.size(); ++i)
-    if (!is_index(t, m.items[i], m.objects[i])) return false;
-  return true;
+  if (PyTuple_CheckExact(key) && (k.is_same() || k.is_made())) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+      const Term item = k.is_made() ? t.made(k).items[static_cast<size_t>(i)] : Term::same();
+      if (!is_index(t, item, PyTuple_GET_ITEM(key, i))) return false;
+    }
+    return true;
+  }
+  return PyList_CheckExact(key) && is_data(t, k, key);
 }
 
 constexpr int kFirstInPlace = 13;  // among the arguments of BINARY_OP
@@ -158,7 +160,9 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
   case BINARY_SUBSCR: {
     PyObject *key = top(1), *container = top(2);
     const uint64_t nodes = thread_recorder().num_recorded();
-    PyObject* value = PyObject_GetItem(container, key);
+    PyObject* index = tracker() && term(2).is_tensor() ? with_index_tensors(key, term(1)) : nullptr;
+    PyObject* value = PyErr_Occurred() ? nullptr : PyObject_GetItem(container, index ? index : key);
+    Py_XDECREF(index);
     if (!value) return Next::kError;
     Tracker* t = tracker();
     if (t && term(2).is_tensor() && is_index(*t, term(1), key)) t->bind_index(nodes, term(1), key);
@@ -182,7 +186,10 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
                                          t->write_item(container, key, value, term(3));
       if (!is_followed) t->give_up("an item of a container is assigned");
     }
-    const int done = PyObject_SetItem(container, key, value);
+    PyObject* index = is_op ? with_index_tensors(key, term(1)) : nullptr;
+    const int done =
+        PyErr_Occurred() ? -1 : PyObject_SetItem(container, index ? index : key, value);
+    Py_XDECREF(index);
     if (done < 0) return Next::kError;
     if (Tracker* t = tracker(); t && term(2).is_made() && term(3).is_known())
       t->set_item(term(2), key, value, term(3));

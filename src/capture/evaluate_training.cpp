@@ -158,6 +158,9 @@ Term Evaluator::core_call_term(CoreFunction function, PyObject* const* args,
   case CoreFunction::kProfileIsOn:
     t.looked_for_profile(result == Py_True);
     return Term::same();
+  case CoreFunction::kMakeTensor:
+    t.give_up("a tensor is made of data that is not followed");
+    return {};
   case CoreFunction::kOther:
     break;
   }

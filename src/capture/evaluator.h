@@ -132,6 +132,9 @@ class Evaluator {
                                       const std::vector<Term>& terms, PyObject* result);
   Term core_call_term(CoreFunction function, PyObject* const* args, const std::vector<Term>& terms,
                       PyObject* kwnames, PyObject* result);
+  PyObject* make_tensor(PyObject* callable, PyObject* const* args, const std::vector<Term>& terms,
+                        PyObject* kwnames, Term* result);
+  PyObject* with_index_tensors(PyObject* key, Term k);
   Term subscript_term(PyObject* container, Term c, PyObject* key, Term k, PyObject* value);
   PyObject* invoke(PyObject* callable, Term term, PyObject* const* args, std::vector<Term> terms,
                    PyObject* kwnames, Term* result, PyObject* packed = nullptr,
@@ -184,6 +187,9 @@ class Evaluator {
   bool is_called_by_builtin_ = false;
   ForkedBody* body_ = ForkedBody::current();  // that the frame is part of, on trial
 };
+
+// Numbers, and lists and tuples of such, that are the same at each call or the plan's numbers.
+bool is_data(Tracker& t, Term term, PyObject* value);
 
 // int, float or bool: called with a tensor, they read it.
 bool is_number_type(PyObject* callable);

@@ -161,6 +161,11 @@ void Tracker::pin_all(std::span<const Term> terms) {
   for (const Term t : given) pin(t);
 }
 
+void Tracker::keep_constant(PyObject* tensor) {
+  constants_.insert(door().impl_of(tensor)->storage.get());
+  same(tensor);
+}
+
 bool Tracker::write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value,
                               Term term) {
   if (!note_write(dict, name, value, term)) return false;
@@ -578,6 +583,10 @@ void Tracker::bind_index(uint64_t nodes_before, Term key_term, PyObject* key, Te
       ++at;
     } else if (item == Py_None) {
       ++at;
+    } else if (PyList_Check(item)) {
+      std::vector<Term> inside;  // numbers of the index tensor that the list becomes
+      collect_numbers(terms[i], &inside);
+      all_fit = inside.empty();
     }
   }
   if (all_fit && value && value_term.is_number()) {

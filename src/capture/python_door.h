@@ -20,6 +20,7 @@ enum class CoreFunction : uint8_t {
   kGetMode,  // grad mode and inference mode
   kSetMode,
   kProfileIsOn,
+  kMakeTensor,  // of Python data
 };
 
 struct PythonDoor {
@@ -37,6 +38,10 @@ struct PythonDoor {
   // Element `index` of a tensor of one dimension, -1: the only one, as item() gives it: a new
   // reference; null, with or without an error: there is none.
   PyObject* (*number_at)(const Tensor& tensor, int64_t index) = nullptr;
+  // The tensor that a list, tuple or range among an index stands for: a new reference, or null with
+  // an error set.
+  PyObject* (*index_tensor)(PyObject* item) = nullptr;
+  PyObject* (*full)() = nullptr;    // the op
   PyObject* size_type = nullptr;    // prong.Size; owned
   Place (*user_place)() = nullptr;  // the line of the program that runs on this thread
 };

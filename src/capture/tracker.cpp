@@ -416,7 +416,8 @@ void Tracker::note_checks(const SegmentEnd& end) {
       ++roots_there;
       source = root.source;
     }
-    const bool is_same_then = !plan_->has_writes;  // nothing before this graph wrote to it
+    // Nothing before this graph wrote to it.
+    const bool is_same_then = !plan_->has_writes || constants_.count(c.tensor->storage.get());
     if (roots_there != 1 || !is_same_then) {
       checks_data_ = true;
       continue;

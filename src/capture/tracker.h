@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -181,6 +182,8 @@ class Tracker {
   void bind_index(uint64_t nodes_before, Term key_term, PyObject* key, Term value_term = {},
                   PyObject* value = nullptr);
   // ── gradients (gradients.cpp) ──
+  // A tensor that the call made of constant data, which nobody but the plan has.
+  void keep_constant(PyObject* tensor);
   void keep_alive(PyObject* object) { plan_->objects.emplace_back(object); }
   // A tensor that is the very same at each call.
   bool is_object(PyObject* tensor) const;
@@ -358,6 +361,7 @@ class Tracker {
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::map<std::pair<const void*, int32_t>, Term> read_sizes_;        // by tensor and dimension
+  std::set<const Storage*> constants_;                                // memory of constant data
   std::vector<Store> effects_;
   std::vector<PyObject*> appended_;   // lists from outside
   std::map<int32_t, int32_t> nodes_;  // made things that several places hold: in Plan::nodes

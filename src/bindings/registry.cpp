@@ -9,6 +9,7 @@
 #include "bindings/op_result.h"
 #include "bindings/tensor_type.h"
 #include "ops/batching.h"
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 
 namespace nb = nanobind;
@@ -98,6 +99,7 @@ nb::dict describe(const OpDef& op) {
   d["mutates_lists"] = lists;
   d["view_of"] = op.viewed_argument();
   d["random"] = op.is_random();
+  d["checks_data"] = op.checks() != nullptr;
   d["dynamic_shape"] = op.dynamic_shape_reason();
   d["has_grad"] = op.gradient() != nullptr;
   nb::list differentiated;  // the arguments that gradients flow to
@@ -187,6 +189,12 @@ nb::object cost_of(const std::string& name, nb::args args, nb::kwargs kwargs) {
   return nb::make_tuple(cost.flops, cost.bytes);
 }
 
+bool may_fail(const std::string& name, nb::args args, nb::kwargs kwargs) {
+  ArgumentBuffer arguments;
+  convert_call(registry().get(name), args, kwargs, &arguments);
+  return data_may_fail(registry().get(name), arguments.values());
+}
+
 }  // namespace
 
 void bind_registry(nb::module_& m) {
@@ -210,6 +218,8 @@ void bind_registry(nb::module_& m) {
   m.def("ops", &all_ops, "Every op of the registry with its facets, as dicts.");
   m.def("call_op", &call_exactly, "call_op(name, *args, **kwargs): one exact overload.");
   m.def("op_shape", &shape_of, "op_shape(name, *args, **kwargs): what the shape rule says.");
+  m.def("op_may_fail", &may_fail,
+        "op_may_fail(name, *args, **kwargs): what the op says of the numbers in this call.");
   m.def("op_cost", &cost_of, "op_cost(name, *args, **kwargs): (flops, bytes).");
 }
 

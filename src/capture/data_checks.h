@@ -1,21 +1,17 @@
-// What is known of the numbers in index tensors before the work that is put off has run: a call
-// whose indices fit cannot fail by its data, and need not end the segment. Called by recorder.cpp.
+// What is known of the numbers in tensors before the work that is put off has run: a call that its
+// data cannot make fail need not end the segment. Called by recorder.cpp.
 #pragma once
 
 #include <optional>
 
 #include "capture/recorder.h"
+#include "ops/data_check.h"
 
 namespace prong::capture {
 
-// All elements lie in [low, high].
-struct IntRange {
-  int64_t low, high;
-};
-
 // Why a call cannot raise because of the data that it reads.
 struct Proof {
-  bool holds = false;      // false where that isn't known
+  bool holds = true;       // false where that isn't known
   bool is_for_all = true;  // with any data that passes `checks`; otherwise with this data alone
   std::vector<IndexCheck> checks{};
 };

@@ -113,7 +113,7 @@ void Tracker::accumulating(const Tensor& leaf) {
 }
 
 void Tracker::ran_backward() {
-  if (context()[ContextWord::kUser]) give_up("hooks see what a backward pass saved");
+  if (context()[ContextWord::kSavingHooks]) give_up("hooks see what a backward pass saved");
   if (eager::is_anomaly_enabled()) give_up("anomaly mode");
   plan_->has_backward = true;
   // What the gradient rules compute from sizes and numbers stands in the graph as numbers.

@@ -182,8 +182,9 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
   for (const Leaf& l : leaves)
     if (!leaf_fits(l, args)) return false;
   if (is_unprofiled && profile::is_on()) return false;
-  if (has_backward && (context[ContextWord::kUser] != prong::context()[ContextWord::kUser] ||
-                       eager::is_anomaly_enabled()))
+  if (has_backward &&
+      (context[ContextWord::kSavingHooks] != prong::context()[ContextWord::kSavingHooks] ||
+       eager::is_anomaly_enabled()))
     return false;
   for (Guard& g : guards)
     if (!holds(g, args)) return false;

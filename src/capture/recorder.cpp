@@ -83,34 +83,6 @@ bool are_lists_alike(std::span<const IValue> args) {
   return true;
 }
 
-bool is_index(const IValue& v) {
-  return v.is_tensor() && !is_floating(v.tensor_impl()->dtype) &&
-         !v.tensor_impl()->is_wrapped_number;
-}
-
-// May the kernel raise because of the data that it reads? Then it must run where the program calls
-// it.
-bool may_raise(const OpDef& op, std::span<const IValue> args) {
-  if (op.pointwise()) {
-    if (op.pointwise()->options.divisor < 0) return false;
-    try {
-      return op.pointwise()->checks_data(op.pointwise()->plan(op, args));
-    } catch (const std::exception&) {
-      return false;  // the call is refused before any data is read
-    }
-  }
-  if (op.is_random()) return true;
-  if (op.family() != Family::kCopy && op.family() != Family::kOpaque) return false;
-  bool found = false;  // an index that may be out of range
-  for (size_t i = 1; i < args.size(); ++i) {
-    if (args[i].is_list())
-      for (const IValue& item : args[i].items()) found |= is_index(item);
-    else
-      found |= is_index(args[i]);
-  }
-  return found;
-}
-
 bool has_overlap(const TensorImpl& t) {
   for (size_t d = 0; d < t.sizes.size(); ++d)
     if (t.strides[d] == 0 && t.sizes[d] > 1) return true;
@@ -201,16 +173,10 @@ std::string facts_of(const OpDef& op, std::span<const IValue> args) {
 // An in-place op whose call is known to be right, so that it can be put off.
 bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
                       std::span<const IValue> args, Proof* proof) {
-  if (op.is_random()) {
-    *proof = prove_safe(s, op, args);
-    return proof->holds;
-  }
+  *proof = prove_safe(s, op, args);
+  if (!proof->holds || op.is_random()) return proof->holds;
   const TensorImpl& target = *args[static_cast<size_t>(op.mutated_argument())].tensor_impl();
   if (!base) return !has_overlap(target) && is_checked_fill(op, args);
-  if (base && may_raise(*base, args)) {
-    *proof = prove_safe(s, *base, args);
-    if (!proof->holds) return false;
-  }
   if (base->pointwise()) {
     check_inplace_call(*base, args);
     return true;
@@ -329,7 +295,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
       if (result.is_none() && gives_nothing(op)) return result;
     } else if (written >= 0) {
       const OpDef* base = op.inplace_of();
-      Proof proof{.holds = true};
+      Proof proof;
       runs_at_once = !is_checked_write(s, op, base, args, &proof);
       s.note_proof(proof);
       needs_own = runs_at_once && s.cannot_run_twice();
@@ -337,7 +303,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     } else {
       if (may_alias(op)) result = record_view(s, op, args);
       if (result.is_none()) {
-        const Proof proof = may_raise(op, args) ? prove_safe(s, op, args) : Proof{.holds = true};
+        const Proof proof = prove_safe(s, op, args);
         runs_at_once = !proof.holds;
         s.note_proof(proof);
         needs_own = runs_at_once && s.cannot_run_twice();

@@ -289,7 +289,7 @@ void Segment::run_all_but_last() {
 // By this thread, or by one that helps with it: tasks inherit the word.
 bool Segment::is_running_here() const {
   return running_.load() == std::this_thread::get_id() ||
-         context()[ContextWord::kSequence] == reinterpret_cast<uint64_t>(this);
+         context()[ContextWord::kSegment] == reinterpret_cast<uint64_t>(this);
 }
 
 void Segment::settle() {
@@ -318,8 +318,8 @@ void Segment::run_all() {
     ContextGuard saved;
     context()[ContextWord::kKernels] = 0;
     context()[ContextWord::kInterceptor] = 0;
-    eager::set_grad_enabled(false);  // the tape has seen these ops, and the word is free
-    context()[ContextWord::kSequence] = reinterpret_cast<uint64_t>(this);
+    eager::set_grad_enabled(false);  // the tape has seen these ops
+    context()[ContextWord::kSegment] = reinterpret_cast<uint64_t>(this);
     try {
       if (!trace_->nodes.empty()) run();
     } catch (...) {

@@ -430,7 +430,7 @@ void Tracker::note_checks(const SegmentEnd& end) {
 
 void Tracker::finish(PyObject* result, Term term, const Context& before) {
   for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype,
-                              ContextWord::kAutocast, ContextWord::kUser})
+                              ContextWord::kAutocast, ContextWord::kSavingHooks})
     if (before[w] != context()[w]) give_up("a mode is another after the call");
   is_finished_ = true;
   result_kept_ = Kept(result);

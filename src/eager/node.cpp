@@ -257,8 +257,6 @@ Tensor shallow_copy(const Tensor& t) {
 
 namespace {
 
-constexpr ContextWord kSavingHooks = ContextWord::kUser;  // the number of the hooks on top
-
 // Hooks on saving by number. A task may outlive the block that pushed them: it then finds none.
 struct HooksTable {
   struct Entry {
@@ -284,7 +282,7 @@ HooksTable& hooks_table() {
 
 uint64_t push_saving_hooks(Ref<SavingHooks> hooks) {
   HooksTable& table = hooks_table();
-  uint64_t& top = context()[kSavingHooks];
+  uint64_t& top = context()[ContextWord::kSavingHooks];
   std::lock_guard guard(table.lock);
   table.entries[++table.count] = {std::move(hooks), top};
   return top = table.count;
@@ -296,7 +294,7 @@ void pop_saving_hooks(uint64_t number) {
   std::lock_guard guard(table.lock);
   const auto it = table.entries.find(number);
   if (it == table.entries.end()) return;
-  context()[kSavingHooks] = it->second.below;
+  context()[ContextWord::kSavingHooks] = it->second.below;
   gone = std::move(it->second.hooks);
   table.entries.erase(it);
 }
@@ -322,7 +320,7 @@ SavedTensor::SavedTensor(const Tensor& t, const Node* of_node) : version_(t.vers
               "make a clone to get a normal tensor and use it in autograd, or use "
               "`torch.no_grad()` instead of `torch.inference_mode()`.");
   Ref<SavingHooks> hooks;
-  if (const uint64_t number = context()[kSavingHooks]) [[unlikely]]
+  if (const uint64_t number = context()[ContextWord::kSavingHooks]) [[unlikely]]
     hooks = hooks_table().find(number);
   if (t.impl()->requires_grad && !t.impl()->grad_fn) {
     if (hooks) {

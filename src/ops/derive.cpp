@@ -1,5 +1,6 @@
 // What every op gets without writing it: the in-place forms. Called once, after all families are
 // registered.
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/op_def.h"
@@ -29,6 +30,18 @@ IValue run_derived(const OpDef& op, std::span<const IValue> args) {
 
 IValue first_meta(const OpDef&, std::span<const IValue> args) { return IValue(meta_from(args[0])); }
 
+// Floating-point numbers give what division by zero gives.
+void check_divisor(DataCheck& c) {
+  const OpDef& op = c.op().inplace_of() ? *c.op().inplace_of() : c.op();
+  const PointwiseDef& def = *op.pointwise();
+  try {
+    if (!def.checks_data(def.plan(op, c.args()))) return;
+  } catch (const Error&) {
+    return;  // the call is refused before any data is read
+  }
+  c.not_zero(c[static_cast<size_t>(def.options.divisor)]);
+}
+
 std::string inplace_schema(const OpDef& base) {
   const std::string text = base.schema().str();
   std::string name = base.name();
@@ -45,6 +58,9 @@ void Registry::derive() {
                              op->schema().results[0]->is(TypeKind::kTensor);
     if (is_one_view && !op->gradient() && op->is_differentiable() && !op->is_composite())
       op->grad(op->schema().arguments[0].name, "", [](Gradient& g) { return view_gradient(g); });
+    if (op->family() == Family::kView && op->viewed_argument() == 0 && !op->bounds())
+      op->bounds(&bounds_of_input);
+    if (op->pointwise() && op->pointwise()->options.divisor >= 0) op->checks(&check_divisor);
   }
   const size_t written = ops_.size();  // derived ones have no in-place forms themselves
   for (size_t i = 0; i < written; ++i) {
@@ -74,6 +90,7 @@ void Registry::derive() {
     op.composite_ = base.composite_;
     op.takes_complex_ |= base.takes_complex_;
     op.inplace_of_ = &base;
+    op.checks_ = base.checks_;
     if (!base.is_differentiable())  // still nothing of the old value is left: it gets zeros
       op.grad(arguments[0].name, "",
               [](Gradient& g) { return g.zeros(g.meta(g.op().schema().arguments[0].name)); });

@@ -21,6 +21,9 @@ struct GradientDef;  // gradient.h: how gradients flow back through the op
 class Scalar;
 struct PointwiseDef;  // kernels/pointwise.h: loops by dtype and the scalar expression of the body
 struct PointwiseOptions;
+class DataCheck;   // data_check.h: what an op asks of the numbers in its tensors,
+class BoundsCall;  // and what it promises of the integers that it gives
+struct IntRange;
 
 // A boxed call: args match the schema one to one, defaults filled in. Several results come as a
 // tuple.
@@ -28,6 +31,8 @@ using KernelFn = IValue (*)(const OpDef& op, std::span<const IValue> args);
 // The same call on abstract tensors (IValue::meta in place of tensors).
 using ShapeFn = KernelFn;
 using ScalarBody = Scalar (*)(std::span<const Scalar> inputs);
+using DataCheckFn = void (*)(DataCheck& call);
+using BoundsFn = std::optional<IntRange> (*)(const BoundsCall& call);
 
 // How an op's result relates to its inputs; what fusion, memory planning and capture ask for (never
 // its name).
@@ -122,6 +127,11 @@ class OpDef {
   OpDef& writes(std::initializer_list<int> arguments, int only_if = -1);
   OpDef& view_of(int argument);  // result shares its storage (may return the argument itself)
   OpDef& random();               // draws from the generator
+  // For what numbers in its tensors the kernel fails; without it, for none.
+  OpDef& checks(DataCheckFn f);
+  // Between which numbers the integers of its results lie; nothing is known without it, but that
+  // views hold what their tensor holds.
+  OpDef& bounds(BoundsFn f);
   OpDef& takes_complex();  // its kernel knows complex tensors; views, copies, factories and host
                            // ops do anyway
   OpDef& samples(std::vector<Sample> s);
@@ -152,6 +162,8 @@ class OpDef {
   int writes_only_if() const { return writes_only_if_; }  // the argument, -1: always
   int viewed_argument() const { return view_of_; }
   bool is_random() const { return random_; }
+  DataCheckFn checks() const { return checks_; }
+  BoundsFn bounds() const { return bounds_; }
   bool takes_complex() const { return takes_complex_; }
   bool is_composite() const { return composite_; }
   const GradientDef* gradient() const { return gradient_.get(); }  // null: none
@@ -175,6 +187,8 @@ class OpDef {
   KernelFn kernel_ = nullptr;
   ShapeFn shape_ = nullptr;
   CostFn cost_ = nullptr;
+  DataCheckFn checks_ = nullptr;
+  BoundsFn bounds_ = nullptr;
   PointwiseDef* pointwise_ = nullptr;
   int mutates_ = -1, view_of_ = -1, writes_only_if_ = -1;
   uint64_t writes_ = 0;

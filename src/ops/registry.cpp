@@ -82,6 +82,14 @@ OpDef& OpDef::random() {
   random_ = true;
   return *this;
 }
+OpDef& OpDef::checks(DataCheckFn f) {
+  checks_ = f;
+  return *this;
+}
+OpDef& OpDef::bounds(BoundsFn f) {
+  bounds_ = f;
+  return *this;
+}
 OpDef& OpDef::takes_complex() {
   takes_complex_ = true;
   return *this;

@@ -14,9 +14,11 @@ enum class ContextWord : int {
   kAutocast,      // eager
   kInterceptor,   // eager: who sees each op before it runs (tracing); a borrowed pointer
   kSequence,      // eager: counts the nodes of the tape that this line of execution made
-  kKernels,  // eager: who stands in for kernels (capture); a borrowed pointer, not inherited by
-             // tasks
-  kUser,     // free for what api or bindings may need
+  kKernels,      // eager: who stands in for kernels (capture); a borrowed pointer, not inherited by
+                 // tasks
+  kSavingHooks,  // eager: the number of the hooks on saving that are on top
+  kSegment,      // capture: the put-off work that runs here, which may touch the memory that waits
+                 // for it; a borrowed pointer
   kCount,
 };
 

@@ -216,18 +216,27 @@ Dims broadcast_shapes(DimsView a, DimsView b) {
   return out;
 }
 
+void check_expands(DimsView own, DimsView sizes) {
+  PRONG_CHECK(own.size() <= sizes.size(), kRuntime, "expand(): the number of sizes provided (",
+              sizes.size(),
+              ") must be greater or equal to the number of dimensions in the tensor (", own.size(),
+              ")");
+  for (size_t i = 0; i < own.size(); ++i) {
+    const size_t at = sizes.size() - own.size() + i;
+    PRONG_CHECK(own[i] == sizes[at] || own[i] == 1, kRuntime, "The expanded size of the tensor (",
+                sizes[at], ") must match the existing size (", own[i],
+                ") at non-singleton dimension ", at, ".  Target sizes: ", sizes,
+                ".  Tensor sizes: ", own);
+  }
+}
+
 Tensor broadcast_to(const Tensor& t, DimsView sizes) {
   if (t.sizes() == Dims(sizes)) return t;
+  check_expands(t.sizes(), sizes);
   const size_t rank = sizes.size(), own = t.sizes().size();
-  PRONG_CHECK(own <= rank, kRuntime, "expand(): the number of sizes provided (", rank,
-              ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
   Dims strides(rank, 0);
   for (size_t i = 0; i < own; ++i) {
     const size_t at = rank - own + i;
-    PRONG_CHECK(t.sizes()[i] == sizes[at] || t.sizes()[i] == 1, kRuntime,
-                "The expanded size of the tensor (", sizes[at], ") must match the existing size (",
-                t.sizes()[i], ") at non-singleton dimension ", at, ".  Target sizes: ", sizes,
-                ".  Tensor sizes: ", t.sizes());
     strides[at] = t.sizes()[i] == sizes[at] ? t.strides()[i] : 0;
   }
   return Tensor::view_of(t.storage(), t.offset(), sizes, strides, t.dtype());

@@ -138,6 +138,7 @@ int64_t wrap_dim(int64_t dim, int64_t rank);
 // non-singleton dimension 1".
 Dims broadcast_shapes(DimsView a, DimsView b);
 Tensor broadcast_to(const Tensor& t, DimsView sizes);  // a view with zero strides
+void check_expands(DimsView own, DimsView sizes);      // for what broadcast_to() refuses
 
 // PyTorch's result type of the operands: dimensioned tensors, then zero-dim ones, then Python
 // numbers.

@@ -132,3 +132,52 @@ def test_arguments_that_come_to_share_memory_are_evaluated():
     for run in (compiled, add_rows):
         x = torch.ones(3)
         assert (run(x, x), x.tolist()) == ("refused", [2.0, 2.0, 2.0])
+
+
+# What the numbers in these tensors make fail, and numbers that do not.
+FAILS_BY_DATA = {
+    "cholesky": (torch.linalg.cholesky, (-torch.eye(3),), (torch.eye(3),)),
+    "inv": (torch.linalg.inv, (torch.zeros(2, 2),), (torch.eye(2),)),
+    "solve": (torch.linalg.solve, (torch.zeros(2, 2), torch.ones(2)), (torch.eye(2), torch.ones(2))),
+    "lu_solve": (
+        torch.linalg.lu_solve,
+        (torch.eye(2), torch.tensor([5, 1], dtype=torch.int32), torch.ones(2, 1)),
+        (torch.eye(2), torch.tensor([2, 2], dtype=torch.int32), torch.ones(2, 1)),
+    ),
+    "embedding": (
+        torch.nn.functional.embedding,
+        (torch.tensor([3]), torch.ones(3, 2)),
+        (torch.tensor([2]), torch.ones(3, 2)),
+    ),
+    "take_along_dim": (
+        torch.take_along_dim,
+        (torch.ones(2, 2), torch.tensor([[2]]), 1),
+        (torch.ones(2, 2), torch.tensor([[-1]]), 1),
+    ),
+    "masked_scatter": (
+        torch.masked_scatter,
+        (torch.zeros(3), torch.tensor([True, True, True]), torch.ones(1)),
+        (torch.zeros(3), torch.tensor([True, False, False]), torch.ones(1)),
+    ),
+    "histc": (torch.histc, (torch.tensor([float("nan")]),), (torch.ones(2),)),
+}
+
+
+@pytest.mark.parametrize("name", FAILS_BY_DATA)
+def test_what_fails_by_its_data_is_caught_where_it_is_called(name):
+    op, wrong, right = FAILS_BY_DATA[name]
+
+    def f(count, *args):
+        count.add_(1)
+        try:
+            result = op(*args)
+        except (RuntimeError, IndexError):
+            return count + 100
+        count.add_(1)
+        return result * 2 + count.sum()
+
+    compiled = torch.compile(f, backend="interpreter")
+    for args in (right, right, wrong, right, wrong, wrong, right):
+        plain, count = torch.zeros(1), torch.zeros(1)
+        assert torch.equal(compiled(count, *args), f(plain, *args))
+        assert torch.equal(count, plain)

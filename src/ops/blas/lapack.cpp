@@ -41,9 +41,10 @@ int at_least_one(int n) { return std::max(1, n); }
   int name(std::complex<double>, A... a) {    \
     return scipy_LAPACKE_##z(kColumns, a...); \
   }
-PRONG_LAPACK(getrf, sgetrf, dgetrf, cgetrf, zgetrf)
-PRONG_LAPACK(getrs, sgetrs, dgetrs, cgetrs, zgetrs)
-PRONG_LAPACK(potrf, spotrf, dpotrf, cpotrf, zpotrf)
+// NaN is no argument to refuse: a factor of it is NaN.
+PRONG_LAPACK(getrf, sgetrf_work, dgetrf_work, cgetrf_work, zgetrf_work)
+PRONG_LAPACK(getrs, sgetrs_work, dgetrs_work, cgetrs_work, zgetrs_work)
+PRONG_LAPACK(potrf, spotrf_work, dpotrf_work, cpotrf_work, zpotrf_work)
 PRONG_LAPACK(potrs, spotrs, dpotrs, cpotrs, zpotrs)
 PRONG_LAPACK(potri, spotri, dpotri, cpotri, zpotri)
 PRONG_LAPACK(geqrf, sgeqrf, dgeqrf, cgeqrf, zgeqrf)

@@ -1,5 +1,6 @@
 // Ops on all elements of a tensor that look at none: clone, copy_, fill_, conversions of the
 // element type.
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 
@@ -32,6 +33,7 @@ template <DType kDType>
 void register_conversion(Registry& r, const char* name) {
   copy_op(r, cat(name, "(input: Tensor) -> Tensor"),
           cat("The tensor as ", name_of(kDType), "; itself when it is that already."))
+      .bounds(&bounds_of_input)
       .where(kMethodOnly)
       .kernel([](const Tensor& x) { return x.to(kDType); })
       .shape([](const TensorMeta& x) { return like(x, kDType); })
@@ -49,6 +51,7 @@ Tensor converted(const Tensor& x, DType dtype, bool copy) {
 
 void register_whole(Registry& r) {
   copy_op(r, "clone(input: Tensor) -> Tensor", "A copy with memory of its own.")
+      .bounds(&bounds_of_input)
       .kernel([](const Tensor& x) { return x.clone(); })
       .shape([](const TensorMeta& x) { return like(x); })
       .grad("input", "", pass_through)
@@ -114,6 +117,7 @@ void register_whole(Registry& r) {
           "to.device(input: Tensor, device: device, dtype: dtype? = None, non_blocking: bool = "
           "False, copy: bool = False) -> Tensor",
           "The tensor on a device, which can only be the CPU, in another element type.")
+      .bounds(&bounds_of_input)
       .where(kMethodOnly)
       .kernel([](const Tensor& x, const IValue& device, const std::optional<DType>& dtype, bool,
                  bool copy) {
@@ -131,6 +135,7 @@ void register_whole(Registry& r) {
           "to.other(input: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False) "
           "-> Tensor",
           "The tensor in the element type of another.")
+      .bounds(&bounds_of_input)
       .where(kMethodOnly)
       .kernel([](const Tensor& x, const Tensor& other, bool, bool copy) {
         return converted(x, other.dtype(), copy);
@@ -143,6 +148,7 @@ void register_whole(Registry& r) {
       .reference("input.astype(other.dtype)");
   copy_op(r, "type_as(input: Tensor, other: Tensor) -> Tensor",
           "The tensor in the element type of another.")
+      .bounds(&bounds_of_input)
       .where(kMethodOnly)
       .kernel([](const Tensor& x, const Tensor& other) { return x.to(other.dtype()); })
       .shape([](const TensorMeta& x, const TensorMeta& other) { return like(x, other.dtype); })

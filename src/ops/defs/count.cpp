@@ -2,7 +2,9 @@
 // isclose, isin.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "ops/data_check.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/kernels/sorting.h"
 
@@ -148,6 +150,9 @@ void register_counts(Registry& r) {
   add_op(r, "bincount(input: Tensor, weights: Tensor? = None, minlength: int = 0) -> Tensor")
       .doc("How often each non-negative integer occurs, or the sum of its weights.")
       .dynamic_shape("one more than the largest element")
+      .checks([](DataCheck& c) {
+        c.within(c[0], {0, std::numeric_limits<int64_t>::max()});
+      })
       .kernel([](const Tensor& x, std::optional<Tensor> weights, int64_t minlength) {
         PRONG_CHECK(x.rank() == 1 && !is_floating(x.dtype()), kRuntime,
                     "bincount only supports 1-d non-negative integral inputs.");
@@ -182,6 +187,7 @@ void register_counts(Registry& r) {
       .doc(
           "How many elements fall into each of `bins` equal parts of [min, max]; of the whole "
           "range where both are equal.")
+      .checks(&any_data_may_fail)
       .shape([](const TensorMeta& x, int64_t bins, Number, Number) {
         return TensorMeta{{bins}, x.dtype};
       })

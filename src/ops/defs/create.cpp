@@ -2,7 +2,9 @@
 // _like and new_ forms.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
@@ -290,6 +292,10 @@ void register_sequences(Registry& r) {
         const DType dtype = arange_dtype({&end}, given);
         return TensorMeta{Dims{arange_length({IValue(0)}, end, {IValue(1)}, dtype)}, dtype};
       })
+      .bounds([](const BoundsCall& c) -> std::optional<IntRange> {
+        const auto end = c.number(0);
+        return end ? std::optional(IntRange{0, std::max<int64_t>(*end - 1, 0)}) : std::nullopt;
+      })
       .samples({{"5"}, {"2.5"}, {"0"}, {"4, dtype=torch.float64"}})
       .reference(
           "np.arange(end, dtype=dtype or (np.float32 if isinstance(end, float) else np.int64))");
@@ -305,6 +311,11 @@ void register_sequences(Registry& r) {
                 const OptionalDType& given) {
         const DType dtype = arange_dtype({&start, &end, &step}, given);
         return TensorMeta{Dims{arange_length(start, end, step, dtype)}, dtype};
+      })
+      .bounds([](const BoundsCall& c) -> std::optional<IntRange> {
+        const auto start = c.number(0), end = c.number(1);
+        if (!start || !end) return std::nullopt;
+        return IntRange{std::min(*start, *end), std::max(*start, *end - 1)};
       })
       .samples({{"1, 5"}, {"1, 9, 2"}, {"5, 0, -2"}, {"0, 1, 0.25"}})
       .reference(
@@ -475,6 +486,10 @@ void register_matrices(Registry& r) {
           "-1.")
       .family(Family::kFactory)
       .where({.function = false, .method = false, .nn_functional = true})
+      .checks([](DataCheck& c) {
+        const int64_t classes = c["num_classes"].to_int();
+        c.within(c[0], {0, classes < 0 ? std::numeric_limits<int64_t>::max() : classes - 1});
+      })
       .not_differentiable("class numbers are integers")
       .no_grad("class numbers are integers")
       .no_vmap(kVmapLater)

@@ -1,6 +1,7 @@
 // The largest and the smallest: max, min, amax, amin, argmax, argmin, aminmax.
 #include <limits>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/rows.h"
 #include "ops/scalar_math.h"
@@ -158,6 +159,7 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       })
       .grad("input", "result.1",
             [](Gradient& g) { return picked_gradient(g, g.integer("dim"), g.flag("keepdim")); })
+      .bounds(&bounds_of_places)
       .samples({{"t(3, 4), 1"}, {"t(3, 4), dim=0, keepdim=True"}})
       .reference(cat("(", np, "(input, axis=dim, keepdims=keepdim), np.arg", name,
                      "(input, axis=dim, keepdims=keepdim))"));
@@ -180,6 +182,7 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
   add_op(r, cat("arg", name, "(input: Tensor, dim: int? = None, keepdim: bool = False) -> Tensor"))
       .doc(cat("Where the ", word, " element first is, along dim or in the flattened tensor."))
       .not_differentiable("an index")
+      .bounds(&bounds_of_places)
       .shape([](const TensorMeta& x, std::optional<int64_t> dim, bool keepdim) {
         const IValue d = dim ? IValue(*dim) : IValue();
         return TensorMeta{reduced_sizes(x.sizes, reduced_dims(d, x.rank()), keepdim),

@@ -2,6 +2,7 @@
 // take, embedding.
 #include <algorithm>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
@@ -26,7 +27,25 @@ TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 
 bool is_index(DType d) { return d == DType::kInt64 || d == DType::kInt32; }
 
+// Numbers of slices along the argument `dim`.
+void check_slices(DataCheck& c) { c.within(c["index"], {0, c.size(c[0], c["dim"].to_int()) - 1}); }
+void check_rows(DataCheck& c) { c.within(c["indices"], {0, c.size(c["weight"], 0) - 1}); }
+
 // ── x[indices], x[indices] = values ──
+
+// Places may count from the end. How many a mask names is known by its data alone.
+void check_places(DataCheck& c) {
+  const std::vector<IValue>& indices = c["indices"].items();
+  const auto rank = static_cast<size_t>(c[0].tensor_impl()->sizes.size());
+  if (indices.size() > rank) return;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d].is_tensor()) continue;
+    const DType dtype = indices[d].tensor_impl()->dtype;
+    if (dtype == DType::kBool || dtype == DType::kUInt8) return c.may_fail();
+    const int64_t size = c[0].tensor_impl()->sizes[d];
+    c.within(indices[d], {-size, size - 1});
+  }
+}
 
 void index_put(const Tensor& x, const IndexList& indices, const Tensor& given, bool accumulate) {
   PRONG_CHECK(given.dtype() == x.dtype() || given.is_wrapped_number(), kRuntime,
@@ -93,6 +112,7 @@ void register_advanced(Registry& r) {
            "masks count as the "
            "indices of their true elements.")
       .where(kInternal)
+      .checks(&check_places)
       .kernel([](const Tensor& x, const IndexList& indices) { return index(x, indices); })
       .boxed_shape(&index_shape)
       .grad("input", "indices",
@@ -115,6 +135,7 @@ void register_advanced(Registry& r) {
             .boxed_shape([](const OpDef&, std::span<const IValue> args) -> IValue {
               return like(meta_from(args[0]));
             })
+            .checks(&check_places)
             .grad("input", "indices", [](Gradient& g) { return put_grad_of_input(g); })
             .grad("values", "indices", [](Gradient& g) { return put_grad_of_values(g); })
             .samples({{"t(4, 3), [torch.tensor([0, 2])], t(3)"},
@@ -219,6 +240,11 @@ struct Pair {
     in_place.grad(arguments, uses, rule);
     return *this;
   }
+  Pair& checks(DataCheckFn f) {
+    plain.checks(f);
+    in_place.checks(f);
+    return *this;
+  }
 };
 template <class F, class... A>
 Pair pair(Registry& r, const std::string& name, const std::string& rest, const std::string& doc,
@@ -235,6 +261,7 @@ Pair pair(Registry& r, const std::string& name, const std::string& rest, const s
         F{}(out, a...);
         return out;
       })
+      .checks(&check_slices)
       .boxed_shape(meta)
       .samples(samples)
       .reference(reference);
@@ -246,6 +273,7 @@ Pair pair(Registry& r, const std::string& name, const std::string& rest, const s
         x.bump_version();
         return x;
       })
+      .checks(&check_slices)
       .boxed_shape(meta)
       .samples(std::move(samples))
       .reference(reference);
@@ -309,6 +337,8 @@ Tensor embedding_backward(const Tensor& given, const Tensor& indices, int64_t nu
   fill(out, int64_t{0});
   const int64_t* given_rows = numbers.data<int64_t>();
   std::vector<int64_t> rows(given_rows, given_rows + numbers.numel());
+  for (const int64_t row : rows)
+    PRONG_CHECK(row >= 0 && row < num_rows, kIndex, "index out of range in self");
   std::vector<int64_t> counts;
   if (by_frequency) {
     counts.resize(at(num_rows));
@@ -338,6 +368,9 @@ void register_embedding_backward(Registry& r) {
            "Zeros to whose rows with the given numbers the rows of grad are added; not to the row "
            "padding_idx.")
       .where(kInternal)
+      .checks([](DataCheck& c) {
+        c.within(c["indices"], {0, c["num_rows"].to_int() - 1});
+      })
       .kernel([](const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding,
                  bool by_frequency) {
         return embedding_backward(grad, indices, rows, padding, by_frequency);
@@ -363,6 +396,7 @@ void register_slices(Registry& r) {
   register_embedding_backward(r);
   index_op(r, "index_select(input: Tensor, dim: int, index: Tensor) -> Tensor",
            "The slices along dim with the given numbers.")
+      .checks(&check_slices)
       .kernel([](const Tensor& x, int64_t dim, const Tensor& index) {
         return index_select(x, dim, index);
       })
@@ -413,6 +447,10 @@ void register_slices(Registry& r) {
        [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
          index_fill(x, dim, index, value);
        })
+      .checks([](DataCheck& c) {  // here they may count from the end
+        const int64_t size = c.size(c[0], c["dim"].to_int());
+        c.within(c["index"], {-size, size - 1});
+      })
       .grad("input", "index", [](Gradient& g) { return without_slices(g); })
       .grad("value", "index", [](Gradient& g) { return sum_of_filled(g); });
   index_op(r,
@@ -420,6 +458,7 @@ void register_slices(Registry& r) {
            "bool = False, sparse: bool = False) -> Tensor",
            "The rows of weight with the given numbers, as a last dimension.")
       .where(kFunctionOnly)
+      .checks(&check_rows)
       .kernel([](const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
         PRONG_CHECK(weight.rank() == 2, kRuntime, "'weight' must be 2-D");
         PRONG_CHECK(is_index(indices.dtype()), kRuntime,
@@ -475,6 +514,10 @@ Tensor take(const Tensor& x, const Tensor& index) {
 void register_flat(Registry& r) {
   index_op(r, "take(input: Tensor, index: Tensor) -> Tensor",
            "The elements with the given numbers, counted in order over the whole tensor.")
+      .checks([](DataCheck& c) {
+        const int64_t count = c[0].tensor_impl()->numel;
+        c.within(c["index"], {-count, count - 1});
+      })
       .kernel([](const Tensor& x, const Tensor& index) { return take(x, index); })
       .shape([](const TensorMeta& x, const TensorMeta& index) {
         return TensorMeta{index.sizes, x.dtype};

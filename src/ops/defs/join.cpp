@@ -1,6 +1,8 @@
 // Ops that put tensors together or repeat one: cat, stack, repeat, repeat_interleave.
 #include <algorithm>
+#include <limits>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
@@ -228,6 +230,10 @@ Dims tile_repeats(int64_t rank, const Dims& dims) {
   return out;
 }
 
+void check_repeats(DataCheck& c) {
+  c.within(c["repeats"], {0, std::numeric_limits<int64_t>::max()});
+}
+
 Tensor repeat_interleave(Tensor x, int64_t repeats, std::optional<int64_t> given) {
   PRONG_CHECK(repeats >= 0, kRuntime, "Repeats must be non-negative");
   if (!given) x = reshape(x, Dims{-1});
@@ -264,6 +270,7 @@ void register_repeats(Registry& r) {
   copy_op(r, "repeat(input: Tensor, repeats: int[]) -> Tensor",
           "The tensor repeated as a block along each dimension.")
       .where(kMethodOnly)
+      .bounds(&bounds_of_input)
       .kernel([](const Tensor& x, const Dims& repeats) { return repeat(x, repeats); })
       .shape([](const TensorMeta& x, const Dims& repeats) {
         return TensorMeta{repeated_sizes(x.sizes, repeats), x.dtype};
@@ -343,6 +350,7 @@ void register_repeats(Registry& r) {
       })
       .composite()
       .dynamic_shape("the size is the sum of repeats")
+      .checks(&check_repeats)
       .samples({{"t(3, 2), torch.tensor([1, 0, 2]), 0"}})
       .reference("np.repeat(input, repeats, axis=dim)");
   copy_op(r, "repeat_interleave.self(repeats: Tensor, *, output_size: int? = None) -> Tensor",
@@ -353,6 +361,7 @@ void register_repeats(Registry& r) {
         return repeat_indices(repeats);
       })
       .dynamic_shape("the size is the sum of repeats")
+      .checks(&check_repeats)
       .samples({{"torch.tensor([1, 0, 2])"}})
       .reference("np.repeat(np.arange(repeats.size), repeats)");
 }

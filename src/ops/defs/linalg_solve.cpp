@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/blas/lapack.h"
+#include "ops/data_check.h"
 #include "ops/kernels/matrices.h"
 #include "ops/kernels/matrix_gradients.h"
 
@@ -24,6 +25,12 @@ Cost cubic_cost(const OpDef&, std::span<const IValue> args) {
 OpDef& add_op(Registry& r, std::string_view schema) {
   return r.add(schema).takes_complex().cost(cubic_cost).no_vmap(kVmapLater);
 }
+
+void check_if_asked(DataCheck& c) {
+  if (c["check_errors"].to_bool()) c.may_fail();
+}
+// Row exchanges are counted from one.
+void check_rows(DataCheck& c, const IValue& pivots, int64_t rows) { c.within(pivots, {1, rows}); }
 
 // A well-conditioned square matrix: samples add this to what is random.
 #define PRONG_EYE " + 4 * torch.eye(3)"
@@ -240,6 +247,7 @@ void register_inverses(Registry& r) {
                                       {"t(2, 2, 3, 3, dtype=float64)" PRONG_EYE}};
   for (const char* name : {"linalg_inv", "inverse"})
     add_op(r, cat(name, name[0] == 'l' ? "(A: Tensor) -> Tensor" : "(input: Tensor) -> Tensor"))
+        .checks(&any_data_may_fail)
         .doc("The inverse of each square matrix.")
         .where(name[0] == 'l' ? kModuleOnly : Spelling{})
         .shape([](const TensorMeta& a) { return square_shape("linalg.inv", a); })
@@ -250,6 +258,7 @@ void register_inverses(Registry& r) {
         .reference(name[0] == 'l' ? "np.linalg.inv(A)" : "np.linalg.inv(input)");
   add_op(r,
          "linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> (Tensor inverse, Tensor info)")
+      .checks(&check_if_asked)
       .doc("The inverse of each square matrix, and LAPACK's info: 0, or where it is singular.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, bool) {
@@ -347,11 +356,13 @@ Tensor permutation(const Tensor& pivots, int64_t m, DType dtype) {
   const Tensor p = Tensor::empty(joined(batch, {m, m}), dtype);
   fill(p, int64_t{0});
   for (int64_t b = 0; b < product(batch); ++b) {
+    const int32_t* const from = swaps.data<int32_t>() + b * k;
+    PRONG_CHECK(std::all_of(from, from + k, [m](int32_t r) { return r >= 1 && r <= m; }), kRuntime,
+                "lu_unpack: pivots must be between 1 and ", m, ", the rows of LU");
     std::vector<int64_t> rows(static_cast<size_t>(m));
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
     for (int64_t i = 0; i < k; ++i)
-      std::swap(rows[static_cast<size_t>(i)],
-                rows[static_cast<size_t>(swaps.data<int32_t>()[b * k + i] - 1)]);
+      std::swap(rows[static_cast<size_t>(i)], rows[static_cast<size_t>(from[i] - 1)]);
     for (int64_t i = 0; i < m; ++i)
       fill(p.as_strided({}, {}, p.offset() + (b * m + rows[static_cast<size_t>(i)]) * m + i),
            int64_t{1});
@@ -403,6 +414,7 @@ Tensor solve_with_lu(const Tensor& lu, const Tensor& pivots, const Tensor& b, bo
 void register_lu(Registry& r) {
   const std::vector<Sample> any = {{"t(3, 3)" PRONG_EYE}, {"t(2, 4, 3)"}, {"t(3, 4)"}};
   add_op(r, "linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> (Tensor LU, Tensor pivots)")
+      .checks(&any_data_may_fail)
       .doc("L and U in one matrix, and the row exchanges.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, bool) { return std::tuple(lu_meta(a), pivots_meta(a)); })
@@ -426,6 +438,7 @@ void register_lu(Registry& r) {
   add_op(r,
          "linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> "
          "(Tensor LU, Tensor pivots, Tensor info)")
+      .checks(&check_if_asked)
       .doc("L and U in one matrix, the row exchanges, and LAPACK's info.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, bool, bool) {
@@ -444,6 +457,7 @@ void register_lu(Registry& r) {
             })
       .samples(any);
   add_op(r, "lu_permutation(pivots: Tensor, size: int, dtype: dtype) -> Tensor")
+      .checks([](DataCheck& c) { check_rows(c, c["pivots"], c["size"].to_int()); })
       .doc("The permutation matrix of the row exchanges of an LU.")
       .where(kModuleOnly)
       .not_differentiable("of whole numbers")
@@ -470,6 +484,7 @@ void register_lu(Registry& r) {
   add_op(r,
          "lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: "
          "bool = True) -> (Tensor P, Tensor L, Tensor U)")
+      .checks([](DataCheck& c) { check_rows(c, c["LU_pivots"], c.size(c["LU_data"], -2)); })
       .doc("P, L and U from what linalg.lu_factor gave.")
       .where({.method = false})
       .shape([](const TensorMeta& lu, const TensorMeta&, bool, bool) { return lu_parts_meta(lu); })
@@ -480,6 +495,7 @@ void register_lu(Registry& r) {
   add_op(r,
          "linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: "
          "bool = False) -> Tensor")
+      .checks([](DataCheck& c) { check_rows(c, c["pivots"], c.size(c["LU"], -2)); })
       .doc("Solves A X = B (X A = B where not left) with the LU of A.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& lu, const TensorMeta&, const TensorMeta& b, bool, bool) {
@@ -504,6 +520,7 @@ void register_lu(Registry& r) {
           {{"t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32), t(3, 2)"},
            {"t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32), t(2, 3), left=False"}});
   add_op(r, "lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor")
+      .checks([](DataCheck& c) { check_rows(c, c["LU_pivots"], c.size(c["LU_data"], -2)); })
       .doc("Solves A X = input with the LU of A.")
       .shape([](const TensorMeta& b, const TensorMeta& lu, const TensorMeta&) {
         return TensorMeta{joined(broadcast_shapes(batch_of(lu), batch_of(b)),
@@ -524,6 +541,7 @@ void register_lu(Registry& r) {
             })
       .samples({{"t(3, 2), t(3, 3)" PRONG_EYE ", torch.tensor([2, 2, 3], dtype=int32)"}});
   add_op(r, "linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("X of A X = B, or of X A = B where not left; B may be vectors.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, const TensorMeta& b, bool left) {
@@ -551,6 +569,7 @@ void register_lu(Registry& r) {
   add_op(r,
          "linalg_solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) "
          "-> (Tensor result, Tensor info)")
+      .checks(&check_if_asked)
       .doc("X of A X = B, and LAPACK's info: 0, or where A is singular.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, const TensorMeta& b, bool left, bool) {
@@ -651,6 +670,7 @@ void register_cholesky(Registry& r) {
   for (const char* name : {"linalg_cholesky", "cholesky"})
     add_op(r, name[0] == 'l' ? "linalg_cholesky(A: Tensor, *, upper: bool = False) -> Tensor"
                              : "cholesky(input: Tensor, upper: bool = False) -> Tensor")
+        .checks(&any_data_may_fail)
         .doc("The triangle L with L L^H = A, of Hermitian positive-definite matrices.")
         .where(name[0] == 'l' ? kModuleOnly : Spelling{})
         .shape([](const TensorMeta& a, bool) { return square_shape("linalg.cholesky", a); })
@@ -672,6 +692,7 @@ void register_cholesky(Registry& r) {
   add_op(r,
          "linalg_cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> "
          "(Tensor L, Tensor info)")
+      .checks(&check_if_asked)
       .doc("The Cholesky factor, and LAPACK's info: 0, or where A is not positive-definite.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, bool, bool) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/blas/lapack.h"
+#include "ops/data_check.h"
 #include "ops/kernels/matrices.h"
 #include "ops/kernels/matrix_gradients.h"
 
@@ -122,11 +123,11 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
               "linalg.householder_product: input.shape[-1] must be greater than or equal to "
               "tau.shape[-1]");
   const DimsView batch_of_rows = DimsView(tau.sizes()).first(tau.sizes().size() - 1);
-  PRONG_CHECK(tau.dtype() == a.dtype() && std::ranges::equal(batch_of(a.meta()), batch_of_rows),
-              kRuntime,
-              "linalg.householder_product: Expected batch dimensions and dtype of tau to be those of "
-              "input, but got tau of ",
-              tau.dtype(), tau.sizes(), " and input of ", a.dtype(), a.sizes());
+  PRONG_CHECK(
+      tau.dtype() == a.dtype() && std::ranges::equal(batch_of(a.meta()), batch_of_rows), kRuntime,
+      "linalg.householder_product: Expected batch dimensions and dtype of tau to be those of "
+      "input, but got tau of ",
+      tau.dtype(), tau.sizes(), " and input of ", a.dtype(), a.sizes());
   const Columns q = prong::columns_of(a);
   const Tensor t = tau.contiguous();
   visit_matrix(a.dtype(), [&](auto tag) {
@@ -142,6 +143,7 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
 void register_qr(Registry& r) {
   const std::vector<Sample> any = {{"t(4, 3)"}, {"t(2, 3, 4)"}, {"t(0, 3)"}};
   add_op(r, "linalg_qr(A: Tensor, mode: str = \"reduced\") -> (Tensor Q, Tensor R)")
+      .checks(&any_data_may_fail)
       .doc("A as Q R: orthogonal columns and an upper triangle.")
       .where(kModuleOnly)
       .shape(
@@ -158,6 +160,7 @@ void register_qr(Registry& r) {
       .samples(
           {{"t(4, 3)"}, {"t(2, 3, 4)"}, {"t(4, 3), 'complete'"}, {"t(4, 3), 'r'"}, {"t(0, 3)"}});
   add_op(r, "qr(input: Tensor, some: bool = True) -> (Tensor Q, Tensor R)")
+      .checks(&any_data_may_fail)
       .doc("As linalg.qr, reduced or complete.")
       .shape([](const TensorMeta& a, bool some) {
         return qr_shape(a, some ? QrMode::kReduced : QrMode::kComplete);
@@ -227,6 +230,7 @@ void register_svd(Registry& r) {
   add_op(r,
          "linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str? = None) -> (Tensor U, "
          "Tensor S, Tensor Vh)")
+      .checks(&any_data_may_fail)
       .doc("A as U diag(S) Vh.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, bool full, const std::optional<std::string>&) {
@@ -247,6 +251,7 @@ void register_svd(Registry& r) {
             })
       .samples({{"t(3, 3)"}, {"t(4, 3), False"}, {"t(2, 3, 4), False"}, {"t(0, 3)"}});
   add_op(r, "linalg_svdvals(A: Tensor, *, driver: str? = None) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("The singular values, largest first.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, const std::optional<std::string>&) {
@@ -266,6 +271,7 @@ void register_svd(Registry& r) {
   add_op(r,
          "svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> (Tensor U, Tensor S, "
          "Tensor V)")
+      .checks(&any_data_may_fail)
       .doc("As linalg.svd, with V instead of its adjoint, reduced unless some is False.")
       .shape([](const TensorMeta& a, bool some, bool) {
         checked_matrix("linalg.svd", a);
@@ -356,6 +362,7 @@ void register_eigen(Registry& r) {
       {"t(0, 0)"}};
   add_op(r,
          "linalg_eigh(A: Tensor, UPLO: str = \"L\") -> (Tensor eigenvalues, Tensor eigenvectors)")
+      .checks(&any_data_may_fail)
       .doc("Eigenvalues, ascending, and eigenvectors of Hermitian matrices.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, const std::string&) {
@@ -371,6 +378,7 @@ void register_eigen(Registry& r) {
             [](Gradient& g) { return matrices::eigh_gradient(g, g["result.0"], g["result.1"]); })
       .samples(symmetric);
   add_op(r, "linalg_eigvalsh(A: Tensor, UPLO: str = \"L\") -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("Eigenvalues of Hermitian matrices, ascending.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, const std::string&) {
@@ -388,6 +396,7 @@ void register_eigen(Registry& r) {
       .samples(symmetric)
       .reference("np.linalg.eigvalsh(A)");
   add_op(r, "linalg_eig(A: Tensor) -> (Tensor eigenvalues, Tensor eigenvectors)")
+      .checks(&any_data_may_fail)
       .doc("Eigenvalues and eigenvectors of square matrices, as complex numbers.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a) {
@@ -403,6 +412,7 @@ void register_eigen(Registry& r) {
             [](Gradient& g) { return matrices::eig_gradient(g, g["result.0"], g["result.1"]); })
       .samples({{"t(3, 3)"}, {"t(2, 3, 3, dtype=float64)"}});
   add_op(r, "linalg_eigvals(A: Tensor) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("Eigenvalues of square matrices, as complex numbers.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a) {
@@ -498,6 +508,7 @@ void register_pinv(Registry& r) {
   add_op(r,
          "linalg_pinv(A: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: bool = "
          "False) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("The pseudo-inverse, by singular values.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, std::optional<double>, std::optional<double>, bool) {
@@ -512,6 +523,7 @@ void register_pinv(Registry& r) {
           {{"t(4, 3)"}, {"t(2, 3, 4)"}, {"torch.tensor([[4., 1.], [1., 3.]]), hermitian=True"}})
       .reference("np.linalg.pinv(A)");
   add_op(r, "linalg_pinv.rcond(A: Tensor, rcond: float, hermitian: bool = False) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("The pseudo-inverse, with singular values below rcond times the largest as 0.")
       .where(kModuleOnly)
       .shape([](const TensorMeta& a, double, bool) { return pinv_shape(a); })
@@ -523,6 +535,7 @@ void register_pinv(Registry& r) {
       .samples({{"t(4, 3), 1e-3"}})
       .reference("np.linalg.pinv(A, rcond)");
   add_op(r, "pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("The pseudo-inverse.")
       .shape([](const TensorMeta& a, double) { return pinv_shape(a); })
       .kernel([](const Tensor& a, double rcond) {
@@ -535,6 +548,7 @@ void register_pinv(Registry& r) {
   add_op(r,
          "linalg_matrix_rank(A: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: "
          "bool = False) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("How many singular values are not 0.")
       .not_differentiable("a count")
       .where(kModuleOnly)
@@ -549,6 +563,7 @@ void register_pinv(Registry& r) {
           {{"t(4, 3)"}, {"t(2, 3, 4)"}, {"torch.tensor([[4., 1.], [1., 3.]]), hermitian=True"}})
       .reference("np.linalg.matrix_rank(A)");
   add_op(r, "linalg_matrix_rank.tol(A: Tensor, tol: float, hermitian: bool = False) -> Tensor")
+      .checks(&any_data_may_fail)
       .doc("How many singular values are above tol.")
       .not_differentiable("a count")
       .where(kModuleOnly)
@@ -626,6 +641,7 @@ void register_least_squares(Registry& r) {
   const std::vector<Sample> samples = {{"t(4, 3), t(4, 2)"},
                                        {"t(3, 3) + 4 * torch.eye(3), t(3, 1), driver='gelsd'"}};
   add_op(r, cat("least_squares", rest))
+      .checks(&any_data_may_fail)
       .doc("linalg.lstsq, whose singular values have no gradient.")
       .where(kModuleOnly)
       .dynamic_shape(why)
@@ -640,6 +656,7 @@ void register_least_squares(Registry& r) {
             })
       .samples({samples[0]});
   add_op(r, cat("linalg_lstsq", rest))
+      .checks(&any_data_may_fail)
       .doc("The X with the smallest |A X - B|.")
       .where(kModuleOnly)
       .dynamic_shape(why)

@@ -1,6 +1,7 @@
 // Losses of scores against classes: nll_loss, cross_entropy. Kernels in kernels/classes.h.
 #include <algorithm>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/classes.h"
 
@@ -42,6 +43,14 @@ TensorMeta classes_meta(const TensorMeta& x, const TensorMeta& t, const std::str
 
 int64_t class_dim(int64_t rank) { return rank == 1 ? 0 : 1; }
 
+// Targets are classes of the input, if they are no probabilities.
+void check_targets(DataCheck& c) {
+  const IValue& input = c["input"];
+  const auto rank = static_cast<int64_t>(input.tensor_impl()->sizes.size());
+  if (is_floating(c["target"].tensor_impl()->dtype)) return;
+  c.within(c["target"], {0, c.size(input, class_dim(rank)) - 1}, c["ignore_index"].to_int());
+}
+
 // ── gradients ──
 
 Expr scale_like(Gradient& g, const Expr& x, const IValue& weight, const char* reduction) {
@@ -81,6 +90,7 @@ void register_nll(Registry& r) {
           "Negative log likelihood: minus the entry of input [N, C, ...] at the target class, "
           "weighted by class.")
       .where(kFunctional)
+      .checks(&check_targets)
       .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
                 const std::string& reduction) { return classes_meta(x, t, reduction); })
       .kernel([](const Tensor& x, const Tensor& t, std::optional<Tensor> w, int64_t ignored,
@@ -111,6 +121,13 @@ void register_nll(Registry& r) {
        "ignore_index: int = -100, reduction: str = \"mean\") -> Tensor")
       .doc("What nll_loss sends back to an input of that size.")
       .where(kInternal)
+      .checks([](DataCheck& c) {
+        const Dims size = c["size"].to_dims();
+        if (size.empty()) return;
+        const auto classes =
+            size[static_cast<size_t>(class_dim(static_cast<int64_t>(size.size())))];
+        c.within(c["target"], {0, classes - 1}, c["ignore_index"].to_int());
+      })
       .shape([](const TensorMeta& grad, const Dims& size, const TensorMeta&,
                 std::optional<TensorMeta>, int64_t, const std::string&) {
         return TensorMeta{size, grad.dtype};
@@ -134,6 +151,9 @@ void register_nll(Registry& r) {
        "str) -> Tensor")
       .doc("How much each target counts in a loss, in float64.")
       .where(kInternal)
+      .checks([](DataCheck& c) {
+        c.within(c["target"], {0, c["classes"].to_int() - 1}, c["ignore_index"].to_int());
+      })
       .shape(
           [](const TensorMeta& t, std::optional<TensorMeta>, int64_t, int64_t, const std::string&) {
             return TensorMeta{t.sizes, DType::kFloat64};
@@ -156,6 +176,7 @@ void register_entropy_rows(Registry& r) {
        "int = -100, reduction: str = \"mean\") -> Tensor")
       .doc("cross_entropy of [N, C] or [C] against classes, in one pass.")
       .where(kInternal)
+      .checks(&check_targets)
       .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
                 const std::string& reduction) { return classes_meta(x, t, reduction); })
       .kernel([](const Tensor& x, const Tensor& t, std::optional<Tensor> w, int64_t ignored,
@@ -183,6 +204,7 @@ void register_entropy_rows(Registry& r) {
        "= None, ignore_index: int = -100, reduction: str = \"mean\") -> Tensor")
       .doc("What cross_entropy_rows sends back: softmax(input) less one at the target, scaled.")
       .where(kInternal)
+      .checks(&check_targets)
       .shape([](const TensorMeta&, const TensorMeta& x, const TensorMeta&,
                 std::optional<TensorMeta>, int64_t, const std::string&) {
         return TensorMeta{x.sizes, x.dtype};
@@ -289,6 +311,7 @@ void register_cross_entropy(Registry& r) {
        "-100, reduction: str = \"mean\", label_smoothing: float = 0.0) -> Tensor")
       .doc("nll_loss(log_softmax(input, 1), target); the target holds classes or probabilities.")
       .where(kFunctional)
+      .checks(&check_targets)
       .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
                 const std::string& reduction, double) {
         if (!is_floating(t.dtype)) return classes_meta(x, t, reduction);

@@ -1,12 +1,25 @@
 // Arithmetic, one element at a time: sums, products, quotients, powers, rounding, bounds, blends.
 #include <cmath>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/scalar_math.h"
 
 namespace prong {
 namespace {
+
+constexpr int64_t kLargestTerm = int64_t{1} << 62;  // sums of two such numbers don't overflow
+
+// Of input + sign * alpha * other, where alpha is one.
+std::optional<IntRange> bounds_of_sum(const BoundsCall& c, int64_t sign) {
+  const std::optional<IntRange> a = c.range(0), b = c.range(1);
+  if (!a || !b || c.number(2) != std::optional<int64_t>(1)) return std::nullopt;
+  for (const int64_t x : {a->low, a->high, b->low, b->high})
+    if (x > kLargestTerm || x < -kLargestTerm) return std::nullopt;
+  return sign > 0 ? IntRange{a->low + b->low, a->high + b->high}
+                  : IntRange{a->low - b->high, a->high - b->low};
+}
 
 using namespace math;
 
@@ -93,6 +106,7 @@ void register_sums(Registry& r) {
       .complex([](auto x, auto y, auto alpha) { return x + alpha * y; })
       .grad("input", "", [](Gradient& g) { return g.out(); })
       .grad("other", "", [](Gradient& g) { return scaled(g.out(), g.value("alpha")); })
+      .bounds([](const BoundsCall& c) { return bounds_of_sum(c, 1); })
       .where(kWithInplace)
       .samples(binary_samples())
       .reference("input + alpha * other");
@@ -104,6 +118,7 @@ void register_sums(Registry& r) {
       .complex([](auto x, auto y, auto alpha) { return x - alpha * y; })
       .grad("input", "", [](Gradient& g) { return g.out(); })
       .grad("other", "", [](Gradient& g) { return -scaled(g.out(), g.value("alpha")); })
+      .bounds([](const BoundsCall& c) { return bounds_of_sum(c, -1); })
       .where({.inplace = true, .aliases = {"subtract"}})
       .samples(binary_samples())
       .reference("input - alpha * other");
@@ -363,6 +378,11 @@ void register_products(Registry& r) {
       .grad("input", "", [](Gradient& g) { return g.out(); })
       .grad("other", "input, other",
             [](Gradient& g) { return -g.out() * op<"div">(g["input"], g["other"], "floor"); })
+      .bounds([](const BoundsCall& c) -> std::optional<IntRange> {
+        const std::optional<IntRange> by = c.range(1);
+        if (!by || by->low <= 0) return std::nullopt;
+        return IntRange{0, by->high - 1};
+      })
       .where(kWithInplace)
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), 2.5"}})
       .reference("np.remainder(input, other)");

@@ -1,5 +1,6 @@
 // Pooling: largest and mean of windows, of given size or as many as the result shall have elements.
 // Loops: kernels/pooling.h.
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/pooling.h"
 
@@ -57,6 +58,16 @@ Expr unpooled(const Expr& gradient, const Expr& places, const Dims& sizes, size_
   return op<"reshape">(op<"scatter_add">(zeros, int64_t(-1), index, values), sizes);
 }
 
+// Places in the plane of the last dimensions.
+template <int kSpatial>
+std::optional<IntRange> bounds_of_plane(const BoundsCall& c) {
+  const TensorMeta* x = c.tensor(0);
+  if (c.output() != 1 || !x || x->rank() < kSpatial) return std::nullopt;
+  int64_t places = 1;
+  for (size_t d = x->sizes.size() - kSpatial; d < x->sizes.size(); ++d) places *= x->sizes[d];
+  return IntRange{0, places - 1};
+}
+
 template <int kSpatial>
 void register_max(Registry& r, std::vector<Sample> samples) {
   const std::string n = std::to_string(kSpatial);
@@ -79,6 +90,7 @@ void register_max(Registry& r, std::vector<Sample> samples) {
       .grad(
           "input", "result.1",
           [](Gradient& g) { return unpooled(g.out(), g["result.1"], g.sizes("input"), kSpatial); })
+      .bounds(&bounds_of_plane<kSpatial>)
       .no_vmap(kVmapLater)
       .samples(samples);
   r.add(cat("max_pool", n, "d", arguments, "Tensor"))
@@ -229,6 +241,7 @@ void register_adaptive(Registry& r, std::vector<Sample> samples) {
       .grad(
           "input", "result.1",
           [](Gradient& g) { return unpooled(g.out(), g["result.1"], g.sizes("input"), kSpatial); })
+      .bounds(&bounds_of_plane<kSpatial>)
       .no_vmap(kVmapLater)
       .samples(std::move(samples));
 }

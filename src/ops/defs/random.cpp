@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/distributions.h"
 #include "ops/kernels/fill.h"
@@ -313,6 +314,7 @@ void register_in_place(Registry& r) {
            "bernoulli_.Tensor(input: Tensor, p: Tensor, *, generator: Generator? = None) -> Tensor",
            "Sets each element to 1 with the chance in p, else to 0.",
            [](const Tensor& x, const Tensor& p, const IValue& g) { bernoulli(x, p, g); })
+      .checks(&any_data_may_fail)
       .grad("p", "", [](Gradient& g) { return g.zeros(g.meta("p")); })
       .samples({{"t(2, 3), torch.tensor(0.3)"}});
   in_place(
@@ -411,6 +413,7 @@ Tensor multinomial(const Tensor& given, int64_t draws, bool replacement, const I
 void register_from_probabilities(Registry& r) {
   without_slope(drawing_op(r, "bernoulli(input: Tensor, *, generator: Generator? = None) -> Tensor",
                            "1 with the chance in each element of input, else 0.", Family::kOpaque))
+      .checks(&any_data_may_fail)
       .kernel([](const Tensor& p, const IValue& g) {
         Tensor out = Tensor::empty(p.sizes(), p.dtype());
         bernoulli(out, p, g);
@@ -439,6 +442,7 @@ void register_from_probabilities(Registry& r) {
       "Generator? = None) -> Tensor",
       "Numbers of categories, drawn with the probabilities (up to a factor) in the last dimension.",
       Family::kOpaque)
+      .checks(&any_data_may_fail)
       .kernel([](const Tensor& p, int64_t draws, bool replacement, const IValue& g) {
         return multinomial(p, draws, replacement, g);
       })

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/rejection.h"
@@ -196,11 +197,13 @@ void register_gamma(Registry& r) {
 void register_counts(Registry& r) {
   drawing(r, "poisson(input: Tensor, generator: Generator? = None) -> Tensor",
           "Poisson-distributed counts of the rates in input.")
+      .checks(&any_data_may_fail)
       .kernel([](const Tensor& rate, const IValue& g) { return poisson(rate, g); })
       .grad("input", "", [](Gradient& g) { return g.zeros(g.meta("input")); })
       .samples({{"pos(2, 3)"}});
   r.add("binomial(count: Tensor, prob: Tensor, generator: Generator? = None) -> Tensor")
       .doc("How many of count trials succeed, each with the chance prob.")
+      .checks(&any_data_may_fail)
       .family(Family::kOpaque)
       .where(kFunctionOnly)
       .random()

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/geometry.h"
 #include "tensor/convert.h"
@@ -128,6 +129,7 @@ void register_triangle(Registry& r) {
   static constexpr const char* kName = kLower ? "tril" : "triu";
   copy_op(r, cat(kName, "(input: Tensor, diagonal: int = 0) -> Tensor"),
           cat("The ", kLower ? "lower" : "upper", " triangle of each matrix; zeros elsewhere."))
+      .bounds(&bounds_with_zero)
       .kernel([](const Tensor& x, int64_t diagonal) {
         check_matrix(kName, x.rank());
         Tensor out = x.clone();
@@ -183,6 +185,7 @@ void register_rearranged(Registry& r) {
       .kernel([](const Tensor& x, const Dims& dims) { return flip(x, dims); })
       .shape([](const TensorMeta& x, const Dims&) { return like(x); })
       .grad("input", "", [](Gradient& g) { return op<"flip">(g.out(), g.dims("dims")); })
+      .bounds(&bounds_of_input)
       .samples({{"t(2, 3), [0]"}, {"t(2, 3), [0, -1]"}, {"t(2, 3), []"}, {"strided(4, 6), [1]"}})
       .reference("np.flip(input, dims)");
   copy_op(r, "fliplr(input: Tensor) -> Tensor", "flip along dim 1.")
@@ -210,6 +213,7 @@ void register_rearranged(Registry& r) {
               for (int64_t& s : shifts) s = -s;
               return op<"roll">(g.out(), shifts, g.dims("dims"));
             })
+      .bounds(&bounds_of_input)
       .samples({{"t(5), 2"}, {"t(2, 3), 1, 0"}, {"t(2, 3), [1, -1], [0, 1]"}})
       .reference("np.roll(input, shifts, None if dims == [] else dims)");
   copy_op(r, "rot90(input: Tensor, k: int = 1, dims: int[] = [0, 1]) -> Tensor",

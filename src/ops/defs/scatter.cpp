@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/fill.h"
 #include "ops/kernels/geometry.h"
@@ -27,6 +28,10 @@ OpDef& scatter_op(Registry& r, std::string_view schema, std::string doc) {
 TensorMeta like(const TensorMeta& x) { return {x.sizes, x.dtype}; }
 
 // ── by number along a dimension ──
+
+void check_places(DataCheck& c) {
+  c.within(c["index"], {0, c.size(c["input"], c["dim"].to_int()) - 1});
+}
 
 // A zero-dim tensor counts as a vector of one here.
 Tensor at_least_1d(const Tensor& t) { return t.rank() ? t : reshape(t, Dims{1}); }
@@ -357,6 +362,7 @@ struct Facets {
   std::string doc;
   std::vector<Sample> samples;
   std::string reference;
+  DataCheckFn checks = &check_places;
 };
 
 // name and name_ (in Python's spelling) from one action on the tensor that is written.
@@ -389,6 +395,7 @@ BothForms both_forms(Registry& r, const std::string& name, const std::string& re
         F{}(out, a...);
         return out;
       })
+      .checks(facets.checks)
       .boxed_shape(meta)
       .samples(facets.samples)
       .reference(facets.reference);
@@ -400,6 +407,7 @@ BothForms both_forms(Registry& r, const std::string& name, const std::string& re
         x.bump_version();
         return x;
       })
+      .checks(facets.checks)
       .boxed_shape(meta)
       .samples(facets.samples)
       .reference(facets.reference);
@@ -415,6 +423,7 @@ void register_scatters(Registry& r) {
   scatter_op(
       r, "gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
       "out[i][j] = input[index[i][j]][j] for dim 0; elsewhere likewise.")
+      .checks(&check_places)
       .kernel([](const Tensor& x, int64_t dim, const Tensor& index, bool) {
         return gather(x, dim, index);
       })
@@ -533,6 +542,11 @@ void register_scatters(Registry& r) {
                            broadcast_to(places, index_sizes));
       })
       .composite()
+      .checks([](DataCheck& c) {
+        const IValue& dim = c["dim"];
+        const int64_t size = dim.is_none() ? c[0].tensor_impl()->numel : c.size(c[0], dim.to_int());
+        c.within(c["indices"], {dim.is_none() ? 0 : -size, size - 1});
+      })
       .shape([](const TensorMeta& x, const TensorMeta& indices, const std::optional<int64_t>& dim) {
         if (!dim) return TensorMeta{Dims{indices.numel()}, x.dtype};
         const size_t d = at(wrap_dim(*dim, x.rank()));
@@ -584,6 +598,12 @@ std::vector<Tensor> nonzero_columns(const Tensor& given) {
   return out;
 }
 
+// The source has an element for each that the mask names, if it has one for all.
+void check_source(DataCheck& c) {
+  const TensorImpl &x = *c["input"].tensor_impl(), &mask = *c["mask"].tensor_impl();
+  if (c["source"].tensor_impl()->numel < std::max(x.numel, mask.numel)) c.may_fail();
+}
+
 void register_masks(Registry& r) {
   scatter_op(r, "masked_select(input: Tensor, mask: Tensor) -> Tensor",
              "The elements where the mask is True, as a vector.")
@@ -603,7 +623,8 @@ void register_masks(Registry& r) {
   both_forms(r, "masked_scatter", "(input: Tensor, mask: Tensor, source: Tensor) -> Tensor",
              {"Elements where the mask is True become the elements of source, in order.",
               {{"t(2, 3), b(2, 3), t(6)"}},
-              ""},
+              "",
+              &check_source},
              [](const Tensor& x, const Tensor& mask, const Tensor& source) {
                masked_scatter(x, mask, source);
              })

@@ -1,6 +1,7 @@
 // Orders and what follows from them: sort, argsort, topk, kthvalue, median, mode, quantile.
 #include <cmath>
 
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/rows.h"
 #include "ops/kernels/sorting.h"
@@ -75,12 +76,14 @@ void register_orders(Registry& r) {
       .grad("input", "result.1",
             [](Gradient& g) { return picked_gradient(g, g.integer("dim"), true); })
       .samples(
-          {{"t(3, 4)"}, {"t(3, 4), dim=0"}, {"t(3, 4), 1, True"}, {"t(0, 4)"}, {"strided(4, 6)"}});
+          {{"t(3, 4)"}, {"t(3, 4), dim=0"}, {"t(3, 4), 1, True"}, {"t(0, 4)"}, {"strided(4, 6)"}})
+      .bounds(&bounds_of_places);
   add_op(r,
          "argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> "
          "Tensor")
       .doc("The places of the elements along dim in the order of their values.")
       .not_differentiable("indices")
+      .bounds(&bounds_of_places)
       .shape([](const TensorMeta& x, int64_t dim, bool, bool) {
         wrap_dim(dim, x.rank());
         return TensorMeta{x.sizes, DType::kInt64};
@@ -280,7 +283,8 @@ void register_parts(Registry& r) {
       })
       .grad("input", "result.1",
             [](Gradient& g) { return picked_gradient(g, g.integer("dim"), true); })
-      .samples({{"t(3, 4), 2"}, {"t(3, 4), 2, 0, False"}, {"t(6), 6"}, {"t(3, 4), 0"}});
+      .samples({{"t(3, 4), 2"}, {"t(3, 4), 2, 0, False"}, {"t(6), 6"}, {"t(3, 4), 0"}})
+      .bounds(&bounds_of_places);
   add_op(r,
          "kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> (Tensor values, "
          "Tensor indices)")
@@ -293,7 +297,8 @@ void register_parts(Registry& r) {
       })
       .grad("input", "result.1",
             [](Gradient& g) { return picked_gradient(g, g.integer("dim"), g.flag("keepdim")); })
-      .samples({{"t(3, 4), 2"}, {"t(3, 4), 1, 0, True"}});
+      .samples({{"t(3, 4), 2"}, {"t(3, 4), 1, 0, True"}})
+      .bounds(&bounds_of_places);
   for (const bool skips_nan : {false, true}) {
     const char* name = skips_nan ? "nanmedian" : "median";
     OpDef& whole = add_op(r, cat(name, "(input: Tensor) -> Tensor"));

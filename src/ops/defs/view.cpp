@@ -1,5 +1,6 @@
 // Ops that look at a tensor's elements through another shape, and host ops that answer about a
 // tensor. The arithmetic is in kernels/geometry.h, and serves kernels and shape rules alike.
+#include "ops/data_check.h"
 #include "ops/gradient.h"
 #include <algorithm>
 
@@ -139,12 +140,12 @@ void register_shapes(Registry& r) {
 
   view_op(r, "view.dtype(input: Tensor, dtype: dtype) -> Tensor",
           "The same bytes read as another element type.")
+      .bounds(&unknown_bounds)
       .where(kMethodOnly)
       .kernel([](const Tensor& x, DType dtype) {
         const int64_t from = static_cast<int64_t>(x.item_bytes()),
                       to = static_cast<int64_t>(size_of(dtype));
-        if (from == to)
-          return x.as_strided(x.sizes(), x.strides(), x.offset(), dtype);
+        if (from == to) return x.as_strided(x.sizes(), x.strides(), x.offset(), dtype);
         PRONG_CHECK(x.rank() > 0, kRuntime, "self.dim() cannot be 0 to view ", x.dtype(), " as ",
                     dtype, " (different element sizes)");
         PRONG_CHECK(x.strides().back() == 1, kRuntime, "self.stride(-1) must be 1 to view ",
@@ -567,6 +568,7 @@ void register_parts(Registry& r) {
       .shape([](const TensorMeta& x, const Dims& size, const Dims&, const std::optional<int64_t>&) {
         return TensorMeta{size, x.dtype};
       })
+      .bounds(&unknown_bounds)  // it reaches what its argument does not
       .grad("input", "input",
             [](Gradient& g) {
               const Gradient::Layout in = g.layout("input");

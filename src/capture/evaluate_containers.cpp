@@ -179,7 +179,6 @@ Evaluator::Next Evaluator::update_container(const Instruction& i) {
               t->vouch(added_term, added, !is_shallow)) &&
              (i.opcode != MAP_ADD || t->vouch(term(2), top(2), true))))
     t->give_up("a container gets values that are not followed");
-  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor()) t->give_up("iteration over a tensor");
   std::vector<Term> terms;
   std::vector<PyObject*> values;
   if (t && i.opcode == LIST_EXTEND && added_term.is_made() &&
@@ -222,6 +221,14 @@ Evaluator::Next Evaluator::update_container(const Instruction& i) {
   }
   if (done < 0) return Next::kError;
   if (t = tracker(); t && i.opcode == LIST_APPEND) t->append(into, added, added_term);
+  if (t && i.opcode == LIST_EXTEND && added_term.is_tensor()) {
+    t->pin_size(added, 0);
+    const Py_ssize_t n = PyList_GET_SIZE(container);
+    for (Py_ssize_t k = n - door().impl_of(added)->sizes[0]; k < n; ++k) {
+      values.push_back(PyList_GET_ITEM(container, k));
+      terms.push_back(t->tensor_result(values.back()));
+    }
+  }
   if (t && !terms.empty()) t->extend(into, values, terms);
   if (t && i.opcode == MAP_ADD) t->set_named(into, top(2), added, added_term);
   drop(count);

@@ -82,17 +82,14 @@ Evaluator::Next Evaluator::get_iterator() {
 // Of a new iterator over what a builtin type's own iteration walks.
 Term Evaluator::iterator_term(PyObject* source, Term s) {
   Tracker* t = tracker();
-  if (s.is_tensor()) {
-    t->looked_at_sizes();
-    t->give_up("iteration over a tensor");
-    return {};
-  }
+  if (s.is_tensor()) t->pin_size(source, 0);  // so many items are there at each call
   const bool has_places =
+      s.is_tensor() ||
       (s.is_made() &&
        (t->made(s).kind == Made::Kind::kTuple || t->made(s).kind == Made::Kind::kList)) ||
       (s.is_same() && (PyRange_Check(source) || PyTuple_CheckExact(source) ||
                        PyList_CheckExact(source) || PyUnicode_CheckExact(source)));
-  if (!t->vouch(s, source, false)) {
+  if (!s.is_tensor() && !t->vouch(s, source, false)) {
     t->give_up("iteration over something that is not followed");
     return {};
   }
@@ -120,6 +117,8 @@ Term Evaluator::walked_term(Term iterator, PyObject* value) {
         return from.items[at];
     } else if (PyRange_Check(source) || PyUnicode_CheckExact(source)) {
       return Term::same();
+    } else if (m.source.is_tensor()) {
+      return t->tensor_result(value);
     } else {
       return t->same(value);
     }
@@ -161,10 +160,6 @@ Evaluator::Next Evaluator::unpack(const Instruction& i) {
   const Py_ssize_t n = before + after;
   const bool is_direct = is_tuple || PyList_CheckExact(source);
   Tracker* t = tracker();
-  if (t && term().is_tensor()) {
-    t->looked_at_sizes();
-    t->give_up("iteration over a tensor");
-  }
   std::vector<PyObject*> items;
   std::vector<Term> terms;
   const Term s = term();

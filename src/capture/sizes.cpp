@@ -66,6 +66,12 @@ Term Tracker::size_of(PyObject* tensor, int32_t dim, PyObject* value) {
   return t;
 }
 
+void Tracker::pin_size(PyObject* tensor, int32_t dim) {
+  PyObject* size = PyLong_FromLongLong(door().impl_of(tensor)->sizes[static_cast<size_t>(dim)]);
+  if (const Term t = size_of(tensor, dim, size); t.is_number()) pin(t);
+  Py_DECREF(size);
+}
+
 // Of any tensor from outside that was looked at.
 bool Tracker::have_sizes_changed() const {
   for (size_t i = 0; i < numbers_.size(); ++i)
@@ -123,9 +129,7 @@ Term Tracker::list_of_items(PyObject* tensor, PyObject* list) {
     give_up("tolist() of a large tensor or of several dimensions");
     return {};
   }
-  PyObject* length = PyLong_FromSsize_t(n);
-  if (const Term size = size_of(tensor, 0, length); size.is_number()) pin(size);
-  Py_DECREF(length);
+  pin_size(tensor, 0);
   std::vector<Term> items;
   std::vector<PyObject*> objects;
   for (Py_ssize_t i = 0; i < n; ++i) {

@@ -156,15 +156,25 @@ PyObject* Plan::compute(const NumberStep& s, std::span<const Kept> values) const
 }
 
 // Answers the rehearsal's questions of this stage, from memory where these sizes were there before.
-std::optional<int64_t> Plan::rehearse(const NumberStep& s, PyObject* const* args, Found& found) {
+std::optional<int64_t> Plan::rehearse(const NumberStep& s, PyObject* const* args,
+                                      const std::vector<std::vector<IValue>>& results,
+                                      Found& found) {
   const bool remembers = s.after == 0 && !rehearsal_numbers_vary_late;
   const auto question = static_cast<size_t>(s.index);
   if (remembers && found.remembered) return (*found.remembered)[question];
-  if (!found.run) {
+  if (!found.run || found.run_stage != s.after) {
     std::vector<const TensorImpl*> outside;
     for (const TensorSource& source : rehearsal_roots) {
-      outside.push_back(fetch(source, args));
-      if (!outside.back()) return std::nullopt;
+      if (source.kind != TensorSource::Kind::kProgram) {
+        outside.push_back(fetch(source, args));
+        if (!outside.back()) return std::nullopt;
+      } else if (source.index < s.after) {
+        outside.push_back(
+            results[static_cast<size_t>(source.index)][static_cast<size_t>(source.output)]
+                .tensor_impl());
+      } else {
+        outside.push_back(nullptr);  // nothing that is asked now depends on it
+      }
     }
     if (remembers) {
       for (const TensorImpl* t : outside) {
@@ -183,6 +193,7 @@ std::optional<int64_t> Plan::rehearse(const NumberStep& s, PyObject* const* args
       if (found.remembered) return (*found.remembered)[question];
     }
     found.run.emplace(rehearsal, outside);
+    found.run_stage = s.after;
   }
   const auto answer = found.run->answer(rehearsal.questions[question], found.values);
   if (answer && remembers && !found.key.empty()) {
@@ -202,7 +213,7 @@ bool Plan::find_number(NumberStep& s, size_t index, PyObject* const* args,
     break;
   case NumberStep::Kind::kRehearsed:
     try {
-      if (const auto n = rehearse(s, args, found)) value = PyLong_FromLongLong(*n);
+      if (const auto n = rehearse(s, args, results, found)) value = PyLong_FromLongLong(*n);
     } catch (const std::exception&) {
       return false;  // an op refuses these sizes: evaluating raises where it should
     }

@@ -231,6 +231,7 @@ class Plan {
   struct Found {
     std::vector<Kept> values;
     std::optional<RehearsalRun> run;
+    int32_t run_stage = 0;
     std::optional<std::vector<int64_t>> remembered;
     std::vector<int64_t> key, answers;  // of a run whose sizes are new
   };
@@ -248,7 +249,8 @@ class Plan {
                    const std::vector<std::vector<IValue>>& results, Found& found);
   PyObject* find_outside(NumberStep& s, PyObject* const* args);
   PyObject* compute(const NumberStep& s, std::span<const Kept> values) const;
-  std::optional<int64_t> rehearse(const NumberStep& s, PyObject* const* args, Found& found);
+  std::optional<int64_t> rehearse(const NumberStep& s, PyObject* const* args,
+                                  const std::vector<std::vector<IValue>>& results, Found& found);
   static bool fill_numbers(PlanProgram& p, const Found& found, std::vector<IValue>* numbers_now);
   std::vector<int64_t> sizes_of_call(PyObject* const* args, const Found& found) const;
   bool leaf_fits(const Leaf& leaf, PyObject* const* args) const;

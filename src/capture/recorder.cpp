@@ -83,6 +83,19 @@ bool are_lists_alike(std::span<const IValue> args) {
   return true;
 }
 
+constexpr const char* kDataShape = "the shape of an op's result depends on data";
+
+// A list of indices with a mask among them, which counts.
+bool has_mask(std::span<const IValue> args) {
+  const auto is_mask = [](const IValue& v) {
+    return v.is_tensor() &&
+           (v.tensor_impl()->dtype == DType::kBool || v.tensor_impl()->dtype == DType::kUInt8);
+  };
+  return std::any_of(args.begin(), args.end(), [&](const IValue& a) {
+    return a.is_list() && std::any_of(a.items().begin(), a.items().end(), is_mask);
+  });
+}
+
 bool has_overlap(const TensorImpl& t) {
   for (size_t d = 0; d < t.sizes.size(); ++d)
     if (t.strides[d] == 0 && t.sizes[d] > 1) return true;
@@ -244,7 +257,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   }
   for (const IValue& a : args)
     if (!is_plain(a)) return run_now(op, args, "an argument is neither a tensor nor a constant");
-  if (!gives_tensors(op)) return run_now(op, args, "the op answers with a Python value");
+  if (!gives_tensors(op)) return run_step(op, args, "the op answers with a Python value");
   int written = op.mutated_argument();
   const bool writes_its_result = written >= 0 && args[static_cast<size_t>(written)].is_tensor();
   const uint64_t written_arguments = op.written_arguments(args);
@@ -280,7 +293,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   if (is_foreign) settle("a view was taken by other than an op");
 
   if (written < 0 && (!op.dynamic_shape_reason().empty() || !op.shape()))
-    return run_now(op, args, "the shape of an op's result depends on data");
+    return run_step(op, args, kDataShape);
 
   Segment& s = open();
   bool runs_at_once = false;
@@ -315,6 +328,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     settle(nullptr);
     return run_kernel(op, args);
   }
+  if (result.is_none() && has_mask(args)) return run_step(op, args, kDataShape);
   if (result.is_none()) return run_now(op, args, "the call is wrong");  // and the kernel says how
   if (runs_at_once) settle(nullptr);
   return result;

@@ -88,6 +88,7 @@ class Segment final : public DeferredWork {
   bool adopt(const IValue& tensor);
   // The same for memory that is there: an input, or a view of one.
   bool adopt_input(const IValue& tensor);
+  void note_step(TraceNode node, const IValue& result, std::span<const IValue> results);
   void run();
   void run_all_but_last();
   void choose_outputs();
@@ -171,6 +172,8 @@ class Recorder final : public eager::KernelStandIn {
   friend class Segment;
   friend class ForkedBody;
   Segment& open();
+  // The same; what it gives is known to the tracker.
+  IValue run_step(const OpDef& op, std::span<const IValue> args, const char* reason);
   IValue run_now(const OpDef& op, std::span<const IValue> args, const char* reason);
   IValue record_view(Segment& s, const OpDef& op, std::span<const IValue> args);
   IValue record_write(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once);

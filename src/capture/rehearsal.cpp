@@ -117,7 +117,7 @@ std::vector<int32_t> Rehearsal::numbers_used() const {
 
 RehearsalRun::RehearsalRun(const Rehearsal& rehearsal, std::span<const TensorImpl* const> outside)
     : r_(&rehearsal) {
-  for (const TensorImpl* t : outside) outside_.emplace_back(stand_in_for(*t));
+  for (const TensorImpl* t : outside) outside_.push_back(t ? IValue(stand_in_for(*t)) : IValue());
   for (const Rehearsal::Part& p : r_->parts) values_.emplace_back(p.trace->values.size());
 }
 

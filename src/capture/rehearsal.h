@@ -68,7 +68,7 @@ class Rehearsal {
 // One go through it. Throws where an op refuses its arguments.
 class RehearsalRun {
  public:
-  // Outside: geometry of the tensors from outside.
+  // Outside: geometry of the tensors from outside; null: of one that is not there yet.
   RehearsalRun(const Rehearsal& rehearsal, std::span<const TensorImpl* const> outside);
   // `found`: the plan's numbers, as far as they are known. Nothing: the call goes another way than
   // the recording.

@@ -11,10 +11,24 @@ namespace {
 bool is_size(PyObject* o) { return reinterpret_cast<PyObject*>(Py_TYPE(o)) == door().size_type; }
 }  // namespace
 
+// What an op gave whose shapes depend on data: it is there before the rehearsal goes on.
+Rehearsal::Value Tracker::step_root(TensorSource source) {
+  const TensorSource output = output_of(source);
+  std::vector<TensorSource>& roots = plan_->rehearsal_roots;
+  const auto at = std::find_if(roots.begin(), roots.end(), [&](const TensorSource& s) {
+    return s.kind == output.kind && s.index == output.index && s.output == output.output;
+  });
+  const auto index = static_cast<int32_t>(at - roots.begin());
+  if (at == roots.end()) roots.push_back(output);
+  return {-1, index};
+}
+
 // Which tensor of the rehearsal it is; none: one of unknown origin.
 std::optional<Rehearsal::Value> Tracker::rehearsed_value(const TensorImpl* impl) {
-  if (const auto it = computed_.find(impl); it != computed_.end())
+  if (const auto it = computed_.find(impl); it != computed_.end()) {
+    if (parts_[static_cast<size_t>(it->second.index)].is_step) return step_root(it->second);
     return Rehearsal::Value{it->second.index, it->second.output};
+  }
   if (const auto it = roots_.find(impl); it != roots_.end()) {
     if (it->second.rehearsed < 0) {
       it->second.rehearsed = static_cast<int32_t>(plan_->rehearsal_roots.size());
@@ -31,7 +45,7 @@ std::optional<Rehearsal::Value> Tracker::rehearsed_value(const TensorImpl* impl)
 Term Tracker::rehearsed(Rehearsal::Question q, PyObject* value) {
   NumberStep step{NumberStep::Kind::kRehearsed};
   step.index = plan_->rehearsal.ask(q);
-  step.after = has_items_ ? static_cast<int32_t>(parts_.size()) : 0;
+  step.after = has_items_ || has_steps_ ? static_cast<int32_t>(parts_.size()) : 0;
   return number(std::move(step), value);
 }
 
@@ -57,7 +71,7 @@ Term Tracker::size_of(PyObject* tensor, int32_t dim, PyObject* value) {
   } else if (const auto v = rehearsed_value(impl)) {
     using Kind = Rehearsal::Question::Kind;
     t = rehearsed({dim < 0 ? Kind::kCount : Kind::kSize, *v, dim}, value);
-    numbers_.back().is_seen_changing = have_sizes_changed();
+    numbers_.back().is_seen_changing = has_steps_ || have_sizes_changed();
   } else {
     looked_at_sizes();
     return Term::same();
@@ -170,6 +184,8 @@ void Tracker::on_shortcut(const OpDef& op, std::span<const IValue> args, size_t 
 
 // The op that made these tensors gave as many of them as a size says.
 void Tracker::pin_number_of_results(const TensorImpl* first) {
+  const auto known = computed_.find(first);
+  if (known != computed_.end() && parts_[static_cast<size_t>(known->second.index)].is_step) return;
   const auto v = rehearsed_value(first);
   if (!v || v->part < 0 || is_static_) return looked_at_sizes();
   PyObject* yes = PyLong_FromLong(1);

@@ -374,6 +374,8 @@ void Tracker::on_segment(const SegmentEnd& end) {
   part.runner = end.runner;
   part.number_inputs = end.number_inputs;
   part.runner_outputs = trace.outputs;
+  part.is_step = end.is_step;
+  has_steps_ |= end.is_step;
   for (const ValueId v : trace.inputs) {
     const auto source = source_of(end.impls[static_cast<size_t>(v)]);
     if (!source) return give_up("a graph reads a tensor of unknown origin");
@@ -582,7 +584,10 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     const bool gives_all = std::all_of(p.wanted.begin(), p.wanted.end(), [&](ValueId v) {
       return std::count(p.runner_outputs.begin(), p.runner_outputs.end(), v) != 0;
     });
-    if (!taped && p.runner && gives_all && (!p.trace->has_writes || !p.trace->inputs_overlap)) {
+    // Sizes that data decide are no part of what sizes a plan was run with.
+    const bool may_leave_out = !has_steps_ || !has_unread_node(*p.trace, p.runner_outputs);
+    if (!taped && p.runner && gives_all && may_leave_out &&
+        (!p.trace->has_writes || !p.trace->inputs_overlap)) {
       program.runner = p.runner;
       if (p.wanted != p.runner_outputs)
         for (const ValueId v : p.wanted)

@@ -236,6 +236,7 @@ class Tracker {
     const Ref<Runner>& runner;
     const NumberInputs& number_inputs;
     bool has_python_backend;
+    bool is_step = false;  // one op, the shapes of whose results depend on data
   };
   void on_segment(const SegmentEnd& end);
   bool knows(const TensorImpl* t) const { return roots_.count(t) || computed_.count(t); }
@@ -254,6 +255,7 @@ class Tracker {
     NumberInputs number_inputs;
     Ref<Runner> runner;
     std::vector<ValueId> runner_outputs;
+    bool is_step = false;
   };
   struct Root {
     TensorSource source;
@@ -312,6 +314,7 @@ class Tracker {
   bool bind_arguments(Trace& trace, const TraceNode& node, const OpCall& call);
   bool bind_operands(Trace& trace, const TraceNode& node, const OpCall& call);
   Term rehearsed(Rehearsal::Question q, PyObject* value);
+  Rehearsal::Value step_root(TensorSource source);
   std::optional<Rehearsal::Value> rehearsed_value(const TensorImpl* impl);
   void settle_numbers();
   void pin_bound_numbers();
@@ -362,7 +365,8 @@ class Tracker {
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::map<std::pair<const void*, int32_t>, Term> read_sizes_;        // by tensor and dimension
-  std::set<const Storage*> constants_;                                // memory of constant data
+  bool has_steps_ = false;
+  std::set<const Storage*> constants_;  // memory of constant data
   std::vector<Store> effects_;
   std::vector<PyObject*> appended_;   // lists from outside
   std::map<int32_t, int32_t> nodes_;  // made things that several places hold: in Plan::nodes

@@ -205,7 +205,22 @@ class Writer:
                 f"{t}.masked_fill({t} > 0, {self.number()})",
                 f"{t}.max()",
                 f"({t} if flag else -{t})",
+                *self.shaped_by_data(t),
             )
+        )
+
+    def shaped_by_data(self, t):
+        """Python data as tensors, iteration, and shapes that data decide."""
+        r = self.r
+        return (
+            f"torch.tensor({r.choice(('[1.0, 2.0]', self.number(), f'[{self.number()}, 1]'))})",
+            f"{t}[{r.choice(('[0]', '[-1, 0]', '..., [0]', f'[{self.number()}]'))}]",
+            f"{t}[{t} > {self.number()}]",
+            f"{t}.flatten()[{t}.flatten().nonzero()[:, 0]]",
+            f"torch.unique({t}) * {self.number()}",
+            f"torch.stack([row * 2 for row in {t}])",
+            f"sum([*{t}.flatten()[:3]])",
+            f"torch.where({t} > 0)[0]",
         )
 
     def condition(self):

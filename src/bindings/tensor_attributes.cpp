@@ -33,7 +33,6 @@ PyObject* get_version(PyObject* self, void*) {
 }
 PyObject* get_true(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* get_zero(PyObject*, void*) { return PyLong_FromLong(0); }
 PyObject* get_names(PyObject* self, void*) {
   PyObject* names = PyTuple_New(static_cast<Py_ssize_t>(impl_of(self)->sizes.size()));
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)

@@ -70,7 +70,10 @@ ForkedBody::~ForkedBody() {
     SegmentLock lock(segment_->mutex_);
     if (!is_kept_) undone = segment_->go_back_to(mark_);
     segment_->open_bodies_ -= 1;
-    if (!segment_->open_bodies_) segment_->before_writes_.clear();
+    if (!segment_->open_bodies_) {
+      segment_->before_writes_.clear();
+      segment_->bodies_closed_.notify_all();
+    }
     recorder_.region_ = outer_region_;
   }
   body_of_thread = outer_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -110,6 +111,7 @@ class Segment final : public DeferredWork {
   std::atomic<std::thread::id> running_{};
   bool is_closed_ = false;
   int open_bodies_ = 0;  // forked bodies that may yet be dropped: no other thread runs it meanwhile
+  std::condition_variable bodies_closed_;
   std::exception_ptr error_;
 };
 

@@ -307,7 +307,7 @@ void Segment::run_all() {
   std::vector<Live> dropped;
   std::vector<Ref<TensorImpl>> dropped_aliases;
   if (ForkedBody* body = ForkedBody::current()) body->refuse("Python needs the value of a tensor");
-  const SegmentLock lock(mutex_, [this] { return open_bodies_ != 0; });
+  const SegmentLock lock(mutex_, bodies_closed_, [this] { return open_bodies_ == 0; });
   if (is_closed_) {
     if (error_) std::rethrow_exception(error_);
     return;

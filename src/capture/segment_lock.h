@@ -5,40 +5,39 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <chrono>
+#include <condition_variable>
 #include <mutex>
-#include <thread>
 
 namespace prong::capture {
 
 class SegmentLock {
  public:
-  explicit SegmentLock(std::mutex& m) : mutex_(m) { lock(); }
-  // And `must_wait`, asked under the lock, says no. What it waits for never waits for this thread.
+  explicit SegmentLock(std::mutex& m) : mutex_(m) {
+    if (mutex_.try_lock()) return;
+    without_gil([this] { mutex_.lock(); });
+  }
+  // And `may_go`, asked under the lock, says yes; `changed` is notified when it may say otherwise.
+  // What it waits for never waits for this thread.
   template <class F>
-  SegmentLock(std::mutex& m, F must_wait) : SegmentLock(m) {
-    while (must_wait()) {
-      mutex_.unlock();
-      PyThreadState* state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-      if (state) PyEval_RestoreThread(state);
-      lock();
-    }
+  SegmentLock(std::mutex& m, std::condition_variable& changed, F may_go) : SegmentLock(m) {
+    if (may_go()) return;
+    without_gil([&] {
+      std::unique_lock held(mutex_, std::adopt_lock);
+      changed.wait(held, may_go);
+      held.release();
+    });
   }
   ~SegmentLock() { mutex_.unlock(); }
   SegmentLock(const SegmentLock&) = delete;
   SegmentLock& operator=(const SegmentLock&) = delete;
 
  private:
-  void lock() {
-    if (mutex_.try_lock()) return;
-    if (!PyGILState_Check()) {
-      mutex_.lock();
-      return;
-    }
-    PyThreadState* state = PyEval_SaveThread();
-    mutex_.lock();
-    PyEval_RestoreThread(state);
+  // The lock may be held while the GIL is taken again: nobody who has the GIL waits for the lock.
+  template <class F>
+  static void without_gil(F&& wait) {
+    PyThreadState* const state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+    wait();
+    if (state) PyEval_RestoreThread(state);
   }
 
   std::mutex& mutex_;

@@ -1,6 +1,7 @@
 """Forks inside compiled functions: their bodies are regions of the graph, and calls are replayed as plans."""
 
 import pickle
+import sys
 import threading
 import time
 
@@ -583,3 +584,37 @@ def test_a_generator_with_a_finally_runs_it_once():
         log.clear()
         assert compiled(torch.ones(2)).tolist() == [6, 6]
         assert log == [1, 2, 3, "closed"]
+
+
+def test_a_reader_on_another_thread_waits_until_bodies_are_done():
+    made, seen, interval = [], [], sys.getswitchinterval()
+
+    def f(x):
+        y = x + 1
+        made.append(y)
+
+        def body(z):
+            for _ in range(20):
+                z = z + 1
+            return z
+
+        return torch.jit.fork(body, y).wait() + torch.jit.fork(body, y).wait()
+
+    def read():
+        while not is_done:
+            for y in made[-1:]:
+                seen.append(torch.equal(y, X + 1))
+
+    is_done = []
+    reader = threading.Thread(target=read)
+    sys.setswitchinterval(1e-6)
+    try:
+        reader.start()
+        for _ in range(30):
+            compiled, _ = counted(f)
+            assert torch.equal(compiled(X), f(X))
+    finally:
+        is_done.append(1)
+        reader.join()
+        sys.setswitchinterval(interval)
+    assert seen and all(seen)

@@ -189,7 +189,10 @@ bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
   *proof = prove_safe(s, op, args);
   if (!proof->holds || op.is_random()) return proof->holds;
   const TensorImpl& target = *args[static_cast<size_t>(op.mutated_argument())].tensor_impl();
-  if (!base) return !has_overlap(target) && is_checked_fill(op, args);
+  if (!base) {  // what looks at its data says all else by its shape rule
+    if (has_overlap(target)) return false;
+    return op.checks() ? !result_metas(op, args).is_none() : is_checked_fill(op, args);
+  }
   if (base->pointwise()) {
     check_inplace_call(*base, args);
     return true;

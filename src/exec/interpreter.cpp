@@ -196,15 +196,7 @@ Ref<Task> ScriptTask::interpret() {
     bool same_frame = true;
     while (same_frame) {
       frame.position = position;
-      const uint32_t* word = code + position;
-      Instruction i;
-      i.opcode = static_cast<Opcode>(word[0] & 0xff);
-      i.num_destinations = word[0] >> 8;
-      i.num_operands = word[1];
-      i.immediates = word + 2;
-      i.destinations = i.immediates + info(i.opcode).num_immediates;
-      i.operands = i.destinations + i.num_destinations;
-      i.length = static_cast<uint32_t>(i.operands + i.num_operands - word);
+      const Instruction i = instruction_at(code + position);
       switch (i.opcode) {
       case Opcode::kOp: {
         Arguments args(p, registers, i);

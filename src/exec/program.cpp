@@ -19,18 +19,7 @@ const OpcodeInfo& info(Opcode opcode) {
   return table[static_cast<size_t>(opcode)];
 }
 
-Instruction Program::at(uint32_t position) const {
-  const uint32_t* word = code.data() + position;
-  Instruction i;
-  i.opcode = static_cast<Opcode>(word[0] & 0xff);
-  i.num_destinations = word[0] >> 8;
-  i.num_operands = word[1];
-  i.immediates = word + 2;
-  i.destinations = i.immediates + info(i.opcode).num_immediates;
-  i.operands = i.destinations + i.num_destinations;
-  i.length = static_cast<uint32_t>(i.operands + i.num_operands - word);
-  return i;
-}
+Instruction Program::at(uint32_t position) const { return instruction_at(code.data() + position); }
 
 SourceRange Program::range_at(uint32_t position) const {
   const auto it = std::upper_bound(marks.begin(), marks.end(), position,

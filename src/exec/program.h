@@ -38,6 +38,17 @@ struct Instruction {
   const uint32_t *immediates, *destinations, *operands;
   uint32_t length;  // words
 };
+inline Instruction instruction_at(const uint32_t* word) {
+  Instruction i;
+  i.opcode = static_cast<Opcode>(word[0] & 0xff);
+  i.num_destinations = word[0] >> 8;
+  i.num_operands = word[1];
+  i.immediates = word + 2;
+  i.destinations = i.immediates + info(i.opcode).num_immediates;
+  i.operands = i.destinations + i.num_destinations;
+  i.length = static_cast<uint32_t>(i.operands + i.num_operands - word);
+  return i;
+}
 
 struct Program;
 

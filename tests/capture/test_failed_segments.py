@@ -181,3 +181,80 @@ def test_what_fails_by_its_data_is_caught_where_it_is_called(name):
         plain, count = torch.zeros(1), torch.zeros(1)
         assert torch.equal(compiled(count, *args), f(plain, *args))
         assert torch.equal(count, plain)
+
+
+def put(x, index, values):
+    x[index] = values
+    return x
+
+
+F = torch.nn.functional
+# Shapes and dtypes that a kernel refuses, and such as fit.
+REFUSED = {
+    "conv2d": (
+        lambda b: F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(5, 3, 3, 3), b),
+        torch.ones(4),
+        torch.ones(5),
+    ),
+    "group_norm": (lambda w: F.group_norm(torch.ones(2, 4), 2, w), torch.ones(3), torch.ones(4)),
+    "cross_entropy": (
+        lambda w: F.cross_entropy(torch.ones(2, 3), torch.tensor([0, 2]), w),
+        torch.ones(2),
+        torch.ones(3),
+    ),
+    "addmm": (
+        lambda b: torch.addmm(b, torch.ones(2, 3), torch.ones(3, 4)),
+        torch.ones(3),
+        torch.ones(4),
+    ),
+    "index_put_": (
+        lambda v: put(torch.zeros(4), torch.tensor([1, 3]), v),
+        torch.ones(3),
+        torch.ones(2),
+    ),
+    "scatter_": (
+        lambda v: torch.zeros(4).scatter_(0, torch.tensor([1, 3]), v),
+        torch.ones(1),
+        torch.ones(2),
+    ),
+    "quantile": (lambda x: torch.quantile(x, 0.5), torch.ones(3, dtype=torch.int64), torch.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_caught_where_it_is_called(name):
+    op, wrong, right = REFUSED[name]
+
+    def f(count, x):
+        count.add_(1)
+        try:
+            result = op(x)
+        except RuntimeError:
+            return count + 100
+        count.add_(1)
+        return result * 2 + count.sum()
+
+    compiled = torch.compile(f, backend="interpreter")
+    for x in (right, right, wrong, right, wrong, wrong, right):
+        plain, count = torch.zeros(1), torch.zeros(1)
+        assert torch.equal(compiled(count, x), f(plain, x))
+        assert torch.equal(count, plain)
+
+
+def test_writes_by_index_are_steps_of_a_plan():
+    def f(x, index, values):
+        y = x * 2
+        y[index] = values
+        y.index_add_(0, index, values)
+        y.scatter_(0, index, values)
+        return y + 1
+
+    compiled = torch.compile(f, backend="interpreter")
+    x, values = torch.zeros(4), torch.tensor([1.0, 2.0])
+    for pair in ([1, 3], [0, 2], [1, 2], [2, 0]):
+        index = torch.tensor(pair)
+        assert torch.equal(compiled(x, index, values), f(x, index, values))
+    assert compiled._counters()["replays"] >= 2
+    for wrong in ([1, 4], [0, 9]):
+        with pytest.raises(IndexError):
+            compiled(x, torch.tensor(wrong), values)

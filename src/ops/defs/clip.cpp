@@ -202,7 +202,12 @@ void register_clip(Registry& r) {
         const double factor = max_norm / (total.item_double() + 1e-6);
         change_all("_clip_by_norm_", tensors, Scale{factor > 1 ? 1.0 : factor});
       })
-      .boxed_shape([](const OpDef&, std::span<const IValue>) { return IValue(); })
+      .boxed_shape([](const OpDef& op, std::span<const IValue> args) {
+        const TensorMeta total = meta_from(args[1]);
+        PRONG_CHECK(total.numel() == 1, kRuntime, op.name(), ": total_norm has ", total.numel(),
+                    " elements, not one");
+        return IValue();
+      })
       .samples({{"[t(2, 3), t(4)], pos(), 0.5"}});
   clip_op(r, "_clip_by_value_(tensors: Tensor[], limit: float) -> None",
           "Clamps tensors to [-limit, limit].")

@@ -4,6 +4,7 @@
 #include "ops/gradient.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/scalar_math.h"
+#include "ops/shape_of.h"
 
 namespace prong {
 namespace {
@@ -210,11 +211,7 @@ Tensor from_parts(const Tensor& real, const Tensor& imaginary) {
 void register_vdot(Registry& r) {
   add_op(r, "vdot(input: Tensor, other: Tensor) -> Tensor")
       .doc("The inner product of two vectors, the first one conjugated.")
-      .shape([](const TensorMeta& a, const TensorMeta& b) {
-        PRONG_CHECK(a.rank() == 1 && b.rank() == 1, kRuntime, "1D tensors expected, but got ",
-                    a.rank(), "D and ", b.rank(), "D tensors");
-        return TensorMeta{{}, a.dtype};
-      })
+      .shape([](const TensorMeta& a, const TensorMeta& b) { return shape_of("dot", a, b); })
       .kernel([](const Tensor& a, const Tensor& b) { return call_tensor("dot", conjugate(a), b); })
       .composite()
       .samples({{"t(4, dtype=complex64), t(4, dtype=complex64)"}, {"t(4), t(4)"}, {"t(0), t(0)"}})

@@ -8,15 +8,6 @@ namespace {
 
 constexpr const char* kVmapLater = "vmap is not built yet";
 
-// One value stands for all spatial dimensions.
-Dims spread(const Dims& d, size_t n, const char* what) {
-  if (d.size() == 1) return Dims(n, d[0]);
-  PRONG_CHECK(d.size() == n, kRuntime, "expected ", what,
-              " to be a single integer value or a list of ", n,
-              " values to match the convolution dimensions, but got ", what, "=", d);
-  return d;
-}
-
 ConvParams params(const TensorMeta& w, const Dims& stride, const Dims& padding,
                   const Dims& dilation, int64_t groups) {
   const size_t n = w.sizes.size() - 2;
@@ -51,8 +42,9 @@ Dims without_batch(Dims sizes, bool was_batched) {
 
 template <int kSpatial>
 TensorMeta conv_meta(const OpDef& op, const TensorMeta& x, const TensorMeta& w,
-                     const ConvParams& p) {
+                     const std::optional<TensorMeta>& bias, const ConvParams& p) {
   check_rank(op.base_name().c_str(), x, w, kSpatial);
+  if (bias) check_bias(w, *bias);
   return {without_batch(conv_sizes(batched(x, kSpatial), w, p), x.rank() == kSpatial + 2), x.dtype};
 }
 
@@ -203,8 +195,8 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
       .family(Family::kMatmul)
       .takes_complex()
       .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w,
-                std::optional<TensorMeta>, const Dims& s, const Dims& p, const Dims& d,
-                int64_t g) { return conv_meta<kSpatial>(op, x, w, params(w, s, p, d, g)); })
+                std::optional<TensorMeta> bias, const Dims& s, const Dims& p, const Dims& d,
+                int64_t g) { return conv_meta<kSpatial>(op, x, w, bias, params(w, s, p, d, g)); })
       .kernel([](const OpDef& op, const Tensor& x, const Tensor& w, std::optional<Tensor> bias,
                  const Dims& s, const Dims& p, const Dims& d, int64_t g) {
         check_rank(op.base_name().c_str(), x.meta(), w.meta(), kSpatial);
@@ -224,9 +216,10 @@ void register_conv(Registry& r, const std::string& name, const char* shape_doc,
       .family(Family::kMatmul)
       .takes_complex()
       .shape([](const OpDef& op, const TensorMeta& x, const TensorMeta& w,
-                std::optional<TensorMeta>, const Dims& s, const std::string& p, const Dims& d,
+                std::optional<TensorMeta> bias, const Dims& s, const std::string& p, const Dims& d,
                 int64_t g) {
         check_rank(op.base_name().c_str(), x, w, kSpatial);
+        if (bias) check_bias(w, *bias);
         ConvParams c = params(w, s, Dims{0}, d, g);
         TensorMeta padded = batched(x, kSpatial);
         const Dims total = same_padding(w, c.stride, c.dilation, p);

@@ -1,19 +1,13 @@
 // The transposes of convolutions: conv_transpose1d, 2d, 3d. They are what a convolution's gradient
 // to its input is.
+#include "ops/kernels/convolution.h"
 #include "ops/op_def.h"
+#include "ops/shape_of.h"
 
 namespace prong {
 namespace {
 
 constexpr const char* kVmapLater = "vmap is not built yet";
-
-Dims spread(const Dims& d, size_t n, const char* what) {
-  if (d.size() == 1) return Dims(n, d[0]);
-  PRONG_CHECK(d.size() == n, kRuntime, "expected ", what,
-              " to be a single integer value or a list of ", n,
-              " values to match the convolution dimensions, but got ", what, "=", d);
-  return d;
-}
 
 Cost product_cost(const OpDef&, std::span<const IValue> args) {
   const TensorMeta x = meta_from(args[0]), w = meta_from(args[1]);
@@ -50,6 +44,13 @@ void check_channels(const TensorMeta& x, const TensorMeta& w, int64_t spatial, i
   PRONG_CHECK(w.sizes[0] % groups == 0, kRuntime, "Given groups=", groups,
               ", expected weight to be divisible by ", groups,
               " at dimension 0, but got weight of size ", w.sizes, " instead");
+}
+
+void check_bias(const TensorMeta& w, const TensorMeta& bias, int64_t channels) {
+  PRONG_CHECK(bias.rank() == 1 && bias.sizes[0] == channels, kRuntime,
+              "Given transposed=1, weight of size ", w.sizes,
+              ", expected bias to be 1-dimensional with ", channels,
+              " elements, but got bias of size ", bias.sizes, " instead");
 }
 
 // The result's sizes, with a batch of one where the input has none.
@@ -93,10 +94,7 @@ Tensor as_convolved(const Tensor& x, const Tensor& w, const Dims& sizes, const T
 Tensor transposed(const Tensor& given, const Tensor& w, const std::optional<Tensor>& bias,
                   int64_t spatial, const Transposed& t) {
   const Dims sizes = batched_sizes(given.meta(), w.meta(), spatial, t);
-  PRONG_CHECK(!bias || (bias->rank() == 1 && bias->size(0) == sizes[1]), kRuntime,
-              "Given transposed=1, weight of size ", w.sizes(),
-              ", expected bias to be 1-dimensional with ", sizes[1],
-              " elements, but got bias of size ", bias ? bias->sizes() : Dims{}, " instead");
+  if (bias) check_bias(w.meta(), bias->meta(), sizes[1]);
   const bool lacks_batch = given.rank() == spatial + 1;
   const Tensor x =
       as_convolved(lacks_batch ? call_tensor("unsqueeze", given, int64_t(0)) : given, w, sizes, t);
@@ -121,11 +119,15 @@ void register_one(Registry& r, std::vector<Sample> samples) {
       .family(Family::kMatmul)
       .takes_complex()
       .cost(product_cost)
-      .shape([](const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta>, const Dims& s,
-                const Dims& p, const Dims& extra, int64_t groups, const Dims& d) {
+      .shape([](const TensorMeta& x, const TensorMeta& w, std::optional<TensorMeta> bias,
+                const Dims& s, const Dims& p, const Dims& extra, int64_t groups, const Dims& d) {
         Dims sizes = batched_sizes(x, w, kSpatial, settings<kSpatial>(s, p, extra, groups, d));
+        if (bias) check_bias(w, *bias, sizes[1]);
         if (x.rank() == kSpatial + 1) sizes.erase(0);
-        return TensorMeta{sizes, x.dtype};
+        const DType dtype =
+            bias ? shape_of("add", TensorMeta{{1}, x.dtype}, TensorMeta{{1}, bias->dtype}).dtype
+                 : x.dtype;
+        return TensorMeta{sizes, dtype};
       })
       .kernel([](const Tensor& x, const Tensor& w, std::optional<Tensor> bias, const Dims& s,
                  const Dims& p, const Dims& extra, int64_t groups, const Dims& d) {

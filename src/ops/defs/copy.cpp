@@ -49,6 +49,12 @@ Tensor converted(const Tensor& x, DType dtype, bool copy) {
   return copy && dtype == x.dtype() ? x.clone() : x.to(dtype);
 }
 
+void check_fill(int64_t rank) {
+  PRONG_CHECK(rank == 0, kRuntime,
+              "fill_ only supports 0-dimension value tensor but got tensor with ", rank,
+              " dimensions.");
+}
+
 void register_whole(Registry& r) {
   copy_op(r, "clone(input: Tensor) -> Tensor", "A copy with memory of its own.")
       .bounds(&bounds_of_input)
@@ -84,12 +90,13 @@ void register_whole(Registry& r) {
       .where(kMethodOnly)
       .mutates(0)
       .kernel([](const Tensor& x, const Tensor& value) {
-        PRONG_CHECK(value.rank() == 0, kRuntime,
-                    "fill_ only supports 0-dimension value tensor but got tensor with ",
-                    value.rank(), " dimensions.");
+        check_fill(value.rank());
         return in_place(x, [&] { copy_into(x, value); });
       })
-      .shape([](const TensorMeta& x, const TensorMeta&) { return like(x); })
+      .shape([](const TensorMeta& x, const TensorMeta& value) {
+        check_fill(value.rank());
+        return like(x);
+      })
       .grad("input", "", nothing)
       .grad("value", "", pass_through)
       .samples({{"t(2, 3), t()"}})

@@ -146,6 +146,12 @@ void register_unique(Registry& r) {
 
 // ── counts ──
 
+void check_bins(DType dtype, int64_t bins) {
+  PRONG_CHECK(is_floating(dtype), kNotImplemented, "\"histogram_cpu\" not implemented for '",
+              scalar_type_name(dtype), "'");
+  PRONG_CHECK(bins > 0, kRuntime, "torch.histogram(): bins must be > 0, but got ", bins);
+}
+
 void register_counts(Registry& r) {
   add_op(r, "bincount(input: Tensor, weights: Tensor? = None, minlength: int = 0) -> Tensor")
       .doc("How often each non-negative integer occurs, or the sum of its weights.")
@@ -189,12 +195,11 @@ void register_counts(Registry& r) {
           "range where both are equal.")
       .checks(&any_data_may_fail)
       .shape([](const TensorMeta& x, int64_t bins, Number, Number) {
+        check_bins(x.dtype, bins);
         return TensorMeta{{bins}, x.dtype};
       })
       .kernel([](const Tensor& x, int64_t bins, Number min, Number max) {
-        PRONG_CHECK(is_floating(x.dtype()), kNotImplemented,
-                    "\"histogram_cpu\" not implemented for '", scalar_type_name(x.dtype()), "'");
-        PRONG_CHECK(bins > 0, kRuntime, "torch.histogram(): bins must be > 0, but got ", bins);
+        check_bins(x.dtype(), bins);
         const Tensor values = x.to(DType::kFloat64).contiguous();
         const auto* v = values.data<double>();
         double low = min.as_double(), high = max.as_double();
@@ -225,11 +230,16 @@ void register_counts(Registry& r) {
 
 // ── equality ──
 
-Tensor close(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
-  PRONG_CHECK(x.dtype() == y.dtype(), kRuntime, scalar_type_name(x.dtype()), " did not match ",
-              scalar_type_name(y.dtype()));
+TensorMeta close_shape(const TensorMeta& x, const TensorMeta& y, double rtol, double atol) {
+  PRONG_CHECK(x.dtype == y.dtype, kRuntime, scalar_type_name(x.dtype), " did not match ",
+              scalar_type_name(y.dtype));
   PRONG_CHECK(rtol >= 0, kRuntime, "rtol must be greater than or equal to zero, but got ", rtol);
   PRONG_CHECK(atol >= 0, kRuntime, "atol must be greater than or equal to zero, but got ", atol);
+  return {broadcast_shapes(x.sizes, y.sizes), DType::kBool};
+}
+
+Tensor close(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
+  close_shape(x.meta(), y.meta(), rtol, atol);
   Tensor same = call_tensor("eq", x, y);
   if (!is_floating(x.dtype()) && rtol == 0 && atol == 0) return same;
   if (equal_nan && is_floating(x.dtype()))
@@ -266,8 +276,8 @@ void register_equality(Registry& r) {
          "equal_nan: bool = False) -> Tensor")
       .takes_complex()
       .doc("True where |input - other| <= atol + rtol * |other|.")
-      .shape([](const TensorMeta& x, const TensorMeta& y, double, double, bool) {
-        return TensorMeta{broadcast_shapes(x.sizes, y.sizes), DType::kBool};
+      .shape([](const TensorMeta& x, const TensorMeta& y, double rtol, double atol, bool) {
+        return close_shape(x, y, rtol, atol);
       })
       .kernel([](const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
         return close(x, y, rtol, atol, equal_nan);

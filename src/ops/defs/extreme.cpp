@@ -74,9 +74,13 @@ std::tuple<Tensor, Tensor> with_places(const Tensor& x, int64_t dim, bool keepdi
                        reduced_sizes(x.sizes(), dims, keepdim), x.dtype(), is_largest);
 }
 
+void check_place_of(const char* name, DType dtype) {
+  PRONG_CHECK(dtype != DType::kBool, kRuntime, name, "(): does not support bool input");
+}
+
 Tensor place_of(const Tensor& x, std::optional<int64_t> dim, bool keepdim, bool is_largest) {
   const char* name = is_largest ? "argmax" : "argmin";
-  PRONG_CHECK(x.dtype() != DType::kBool, kRuntime, name, "(): does not support bool input");
+  check_place_of(name, x.dtype());
   const DType compute = reduce_dtype(x.dtype());
   if (dim) {
     const int64_t d = wrap_dim(*dim, x.rank());
@@ -184,6 +188,7 @@ void register_extremes(Registry& r, const std::string& name, const std::string& 
       .not_differentiable("an index")
       .bounds(&bounds_of_places)
       .shape([](const TensorMeta& x, std::optional<int64_t> dim, bool keepdim) {
+        check_place_of(kIsLargest ? "argmax" : "argmin", x.dtype);
         const IValue d = dim ? IValue(*dim) : IValue();
         return TensorMeta{reduced_sizes(x.sizes, reduced_dims(d, x.rank()), keepdim),
                           DType::kInt64};

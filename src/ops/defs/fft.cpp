@@ -68,9 +68,22 @@ Tensor scaled(const Tensor& x, double scale) {
   return scale == 1.0 ? x.contiguous() : call_tensor("mul", x, scale).contiguous();
 }
 
+void check_complex_dtype(const char* op, DType dtype) {
+  PRONG_CHECK(is_complex(dtype), kRuntime, op, " expects a complex tensor, got ", dtype);
+}
+
+// n real numbers come of the first n / 2 + 1 of their spectrum.
+void check_to_real(const TensorMeta& x, const Dims& dims, int64_t n) {
+  check_complex_dtype("_fft_c2r", x.dtype);
+  PRONG_CHECK(n >= 1, kRuntime, "Invalid number of data points (", n, ") specified");
+  const size_t dim = checked_dim(x, dims.back());
+  const int64_t m = n / 2 + 1;
+  PRONG_CHECK(x.sizes[dim] >= m, kRuntime, "_fft_c2r: needs ", m, " elements along dim ", dim,
+              " for ", n, " points, got ", x.sizes[dim]);
+}
+
 Tensor complex_to_complex(const Tensor& given, const Dims& dims, bool forward) {
-  PRONG_CHECK(is_complex(given.dtype()), kRuntime, "_fft_c2c expects a complex tensor, got ",
-              given.dtype());
+  check_complex_dtype("_fft_c2c", given.dtype());
   Tensor x = given;
   for (const int64_t d : dims) {
     const size_t dim = checked_dim(x.meta(), d);
@@ -134,16 +147,12 @@ Tensor real_to_complex(const Tensor& given, const Dims& dims, bool onesided) {
 }
 
 Tensor complex_to_real(const Tensor& given, const Dims& dims, int64_t n) {
-  PRONG_CHECK(is_complex(given.dtype()), kRuntime, "_fft_c2r expects a complex tensor, got ",
-              given.dtype());
-  PRONG_CHECK(n >= 1, kRuntime, "Invalid number of data points (", n, ") specified");
+  check_to_real(given.meta(), dims, n);
   Dims others = dims;
   others.pop_back();
   const Tensor x = complex_to_complex(given, others, false);
   const size_t dim = checked_dim(x.meta(), dims.back());
   const int64_t m = n / 2 + 1;
-  PRONG_CHECK(x.sizes()[dim] >= m, kRuntime, "_fft_c2r: needs ", m, " elements along dim ", dim,
-              " for ", n, " points, got ", x.sizes()[dim]);
   const Tensor half = call_tensor("narrow", x, static_cast<int64_t>(dim), int64_t(0), m);
   return visit_complex(x.dtype(), [&](auto tag) {
     using C = typename decltype(tag)::type;
@@ -167,6 +176,7 @@ void register_fft(Registry& r) {
   add_op(r, "_fft_c2c(input: Tensor, dim: int[], normalization: int, forward: bool) -> Tensor")
       .doc("The Fourier transform over dims, or its inverse.")
       .shape([](const TensorMeta& x, const Dims& dims, int64_t, bool) {
+        check_complex_dtype("_fft_c2c", x.dtype);
         points(x, dims);
         return TensorMeta{x.sizes, x.dtype};
       })
@@ -227,6 +237,8 @@ void register_fft(Registry& r) {
           "Real numbers from half of their spectrum; not normalised, the transform times their "
           "number.")
       .shape([](const TensorMeta& x, const Dims& dims, int64_t, int64_t n) {
+        check_to_real(x, dims, n);
+        points(x, dims);
         Dims sizes = x.sizes;
         sizes[checked_dim(x, dims.back())] = n;
         return TensorMeta{sizes, real_dtype(x.dtype)};

@@ -47,24 +47,31 @@ void check_places(DataCheck& c) {
   }
 }
 
-void index_put(const Tensor& x, const IndexList& indices, const Tensor& given, bool accumulate) {
-  PRONG_CHECK(given.dtype() == x.dtype() || given.is_wrapped_number(), kRuntime,
+void check_same_dtype(const TensorMeta& x, const TensorMeta& given) {
+  PRONG_CHECK(given.dtype == x.dtype || given.is_wrapped_number, kRuntime,
               "Index put requires the source and destination dtypes match, got ",
-              type_name(x.dtype()), " for the destination and ", type_name(given.dtype()),
+              type_name(x.dtype), " for the destination and ", type_name(given.dtype),
               " for the source.");
+}
+// Leading dimensions of size 1 that the target lacks do no harm.
+void check_spreads(DimsView values, DimsView sizes) {
+  bool fits = true;
+  for (size_t i = 0; i < values.size(); ++i) {  // from the last dimension
+    const int64_t size = values[values.size() - 1 - i];
+    fits &= size == 1 || (i < sizes.size() && size == sizes[sizes.size() - 1 - i]);
+  }
+  PRONG_CHECK(fits, kRuntime, "shape mismatch: value tensor of shape ", values,
+              " cannot be broadcast to indexing result of shape ", sizes);
+}
+
+void index_put(const Tensor& x, const IndexList& indices, const Tensor& given, bool accumulate) {
+  check_same_dtype(x.meta(), given.meta());
   const Selection selection = select_elements(x, indices);
   Tensor values = given.to(x.dtype());
   const Dims sizes = selection.sizes();
-  // Leading dimensions of size 1 that the target lacks do no harm.
+  check_spreads(values.sizes(), sizes);
   while (values.rank() > static_cast<int64_t>(sizes.size()) && values.sizes()[0] == 1)
     values = apply(values, selected(geometry_of(values), 0, 0));
-  bool fits = values.sizes().size() <= sizes.size();
-  for (size_t i = 0; fits && i < values.sizes().size(); ++i) {
-    const int64_t size = values.sizes()[values.sizes().size() - 1 - i];
-    fits = size == 1 || size == sizes[sizes.size() - 1 - i];
-  }
-  PRONG_CHECK(fits, kRuntime, "shape mismatch: value tensor of shape ", values.sizes(),
-              " cannot be broadcast to indexing result of shape ", sizes);
   write(x, selection, values, accumulate ? Write::kAdd : Write::kPut);
 }
 
@@ -89,6 +96,21 @@ IValue index_shape(const OpDef&, std::span<const IValue> args) {
   }
   const TensorMeta x = meta_from(args[0]);
   return TensorMeta{selection_sizes(x, indices), x.dtype};
+}
+
+IValue index_put_shape(const OpDef&, std::span<const IValue> args) {
+  const TensorMeta x = meta_from(args[0]), values = meta_from(args[2]);
+  check_same_dtype(x, values);
+  std::vector<std::optional<TensorMeta>> indices;
+  for (const IValue& item : args[1].items()) {
+    indices.push_back(item.is_none() ? std::nullopt : std::optional(meta_from(item)));
+    // How many a mask names is known by its data alone.
+    if (indices.back() &&
+        (indices.back()->dtype == DType::kBool || indices.back()->dtype == DType::kUInt8))
+      return like(x);
+  }
+  check_spreads(values.sizes, selection_sizes(x, indices));
+  return like(x);
 }
 
 // What was overwritten gets nothing; what was added to passes its gradient on.
@@ -132,9 +154,7 @@ void register_advanced(Registry& r) {
                      "(input: Tensor, indices: Tensor?[], values: Tensor, accumulate: bool = "
                      "False) -> Tensor"),
                  "input[indices] = values, or += with accumulate, where equal indices add up.")
-            .boxed_shape([](const OpDef&, std::span<const IValue> args) -> IValue {
-              return like(meta_from(args[0]));
-            })
+            .boxed_shape(&index_put_shape)
             .checks(&check_places)
             .grad("input", "indices", [](Gradient& g) { return put_grad_of_input(g); })
             .grad("values", "indices", [](Gradient& g) { return put_grad_of_values(g); })
@@ -168,63 +188,82 @@ int64_t slice_dim(const char* op, int64_t rank, int64_t dim, DType index_dtype, 
   return wrap_dim(dim, rank);
 }
 
-Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
-  const int64_t d =
-      slice_dim("index_select", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
+int64_t check_index_select(const TensorMeta& x, int64_t dim, const TensorMeta& index) {
   PRONG_CHECK(x.rank() > 0 || index.numel() == 1, kRuntime,
               "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
               " value(s)");
+  return slice_dim("index_select", x.rank(), dim, index.dtype, index.rank(), ErrorKind::kIndex);
+}
+
+Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
+  const int64_t d = check_index_select(x.meta(), dim, index.meta());
   const Tensor out = read(x, select_slices(x, d, index, ""));
   return x.rank() ? out : reshape(out, {});
 }
 
-void index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
-               const Number& alpha) {
+int64_t check_index_add(const TensorMeta& x, int64_t dim, const TensorMeta& index,
+                        const TensorMeta& source) {
   const int64_t d =
-      slice_dim("index_add_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
-  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime, "index_add_(): self (", type_name(x.dtype()),
-              ") and source (", type_name(source.dtype()), ") must have the same scalar type");
-  const int64_t given = source.rank() ? source.sizes()[at(wrap_dim(d, source.rank()))] : 1;
+      slice_dim("index_add_", x.rank(), dim, index.dtype, index.rank(), ErrorKind::kIndex);
+  PRONG_CHECK(x.dtype == source.dtype, kRuntime, "index_add_(): self (", type_name(x.dtype),
+              ") and source (", type_name(source.dtype), ") must have the same scalar type");
+  const int64_t given = source.rank() ? source.sizes[at(wrap_dim(d, source.rank()))] : 1;
   PRONG_CHECK(index.numel() == given, kRuntime, "index_add_(): Number of indices (", index.numel(),
               ") should be equal to source.size(dim): (", given, "), for dim: ", d);
-  Dims expected = x.sizes();
+  Dims expected = x.sizes;
   if (!expected.empty()) expected[at(d)] = given;
-  PRONG_CHECK(source.sizes() == expected || x.rank() == 0, kRuntime,
+  PRONG_CHECK(source.sizes == expected || x.rank() == 0, kRuntime,
               "source tensor shape must match self tensor shape, excluding the specified "
               "dimension. Got self.shape = ",
-              x.sizes(), " source.shape = ", source.sizes());
+              x.sizes, " source.shape = ", source.sizes);
+  return d;
+}
+
+void index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
+               const Number& alpha) {
+  const int64_t d = check_index_add(x.meta(), dim, index.meta(), source.meta());
   const bool is_one = !alpha.is_complex() && alpha.as_double() == 1;
   const Tensor scaled = is_one ? source : call_tensor("mul", source, alpha).to(x.dtype());
   write(x, select_slices(x, d, index, "index_add_()"), x.rank() ? scaled : reshape(scaled, Dims{1}),
         Write::kAdd);
 }
 
-void index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+int64_t check_index_copy(const TensorMeta& x, int64_t dim, const TensorMeta& index,
+                         const TensorMeta& source) {
   const int64_t d =
-      slice_dim("index_copy_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
-  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime,
+      slice_dim("index_copy_", x.rank(), dim, index.dtype, index.rank(), ErrorKind::kIndex);
+  PRONG_CHECK(x.dtype == source.dtype, kRuntime,
               "index_copy_(): self and source expected to have the same dtype, but got (self) ",
-              type_name(x.dtype()), " and (source) ", type_name(source.dtype()));
-  const int64_t given = source.rank() ? source.sizes()[at(wrap_dim(d, source.rank()))] : 1;
+              type_name(x.dtype), " and (source) ", type_name(source.dtype));
+  const int64_t given = source.rank() ? source.sizes[at(wrap_dim(d, source.rank()))] : 1;
   PRONG_CHECK(index.numel() == given, kIndex, "index_copy_(): Number of indices (", index.numel(),
               ") should be equal to source.size(dim) (", given, ")");
-  Dims expected = x.sizes();
+  Dims expected = x.sizes;
   if (!expected.empty()) expected[at(d)] = given;
-  PRONG_CHECK(source.sizes() == expected || x.rank() == 0, kIndex,
+  PRONG_CHECK(source.sizes == expected || x.rank() == 0, kIndex,
               "index_copy_(): Source/destination tensor must have same slice shapes. Destination "
               "slice shape: ",
-              x.sizes(), " at dimension ", d, " and source slice shape: ", source.sizes(),
+              x.sizes, " at dimension ", d, " and source slice shape: ", source.sizes,
               " at dimension ", d, ".");
+  return d;
+}
+
+void index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  const int64_t d = check_index_copy(x.meta(), dim, index.meta(), source.meta());
   write(x, select_slices(x, d, index, "index_copy_()"),
         x.rank() ? source : reshape(source, Dims{1}), Write::kPut);
 }
 
-void index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+int64_t check_index_fill(const TensorMeta& x, int64_t dim, const TensorMeta& index,
+                         const TensorMeta& value) {
   PRONG_CHECK(value.rank() == 0, kRuntime,
               "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
               value.rank(), " dimension(s).");
-  const int64_t d =
-      slice_dim("index_fill_", x.rank(), dim, index.dtype(), index.rank(), ErrorKind::kIndex);
+  return slice_dim("index_fill_", x.rank(), dim, index.dtype, index.rank(), ErrorKind::kIndex);
+}
+
+void index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+  const int64_t d = check_index_fill(x.meta(), dim, index.meta(), value.meta());
   IndexList indices(at(d), std::nullopt);
   indices.push_back(reshape(index, Dims{-1}));
   const Tensor target = x.rank() ? x : reshape(x, Dims{1});
@@ -238,6 +277,12 @@ struct Pair {
   Pair& grad(std::string_view arguments, std::string_view uses, F rule) {
     plain.grad(arguments, uses, rule);
     in_place.grad(arguments, uses, rule);
+    return *this;
+  }
+  template <class F>
+  Pair& shape(F f) {
+    plain.shape(f);
+    in_place.shape(f);
     return *this;
   }
   Pair& checks(DataCheckFn f) {
@@ -392,6 +437,15 @@ void register_embedding_backward(Registry& r) {
                 {"t(3, 4), torch.tensor([1, 0, 1]), 2, 0, True"}});
 }
 
+void check_embedding(const TensorMeta& weight, const TensorMeta& indices) {
+  PRONG_CHECK(weight.rank() == 2, kRuntime, "'weight' must be 2-D");
+  PRONG_CHECK(is_index(indices.dtype), kRuntime,
+              "Expected tensor for argument #1 'indices' to have one of the following scalar "
+              "types: Long, Int; "
+              "but got torch.",
+              type_name(indices.dtype), "Tensor instead (while checking arguments for embedding)");
+}
+
 void register_slices(Registry& r) {
   register_embedding_backward(r);
   index_op(r, "index_select(input: Tensor, dim: int, index: Tensor) -> Tensor",
@@ -401,8 +455,7 @@ void register_slices(Registry& r) {
         return index_select(x, dim, index);
       })
       .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index) {
-        const int64_t d =
-            slice_dim("index_select", x.rank(), dim, index.dtype, index.rank(), ErrorKind::kIndex);
+        const int64_t d = check_index_select(x, dim, index);
         TensorMeta out = like(x);
         if (x.rank()) out.sizes[at(d)] = index.numel();
         return out;
@@ -425,6 +478,11 @@ void register_slices(Registry& r) {
        "",
        [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
           const Number& alpha) { index_add(x, dim, index, source, alpha); })
+      .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta& source,
+                const Number&) {
+        check_index_add(x, dim, index, source);
+        return like(x);
+      })
       .grad("input", "", [](Gradient& g) { return g.out(); })
       .grad("source", "index", [](Gradient& g) {
         const Expr dy = slices_for_source(g);
@@ -439,6 +497,11 @@ void register_slices(Registry& r) {
        [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
          index_copy(x, dim, index, source);
        })
+      .shape(
+          [](const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta& source) {
+            check_index_copy(x, dim, index, source);
+            return like(x);
+          })
       .grad("input", "index", [](Gradient& g) { return without_slices(g); })
       .grad("source", "index", [](Gradient& g) { return slices_for_source(g); });
   pair(r, "index_fill", "(input: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor",
@@ -447,6 +510,11 @@ void register_slices(Registry& r) {
        [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
          index_fill(x, dim, index, value);
        })
+      .shape(
+          [](const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta& value) {
+            check_index_fill(x, dim, index, value);
+            return like(x);
+          })
       .checks([](DataCheck& c) {  // here they may count from the end
         const int64_t size = c.size(c[0], c["dim"].to_int());
         c.within(c["index"], {-size, size - 1});
@@ -460,20 +528,14 @@ void register_slices(Registry& r) {
       .where(kFunctionOnly)
       .checks(&check_rows)
       .kernel([](const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
-        PRONG_CHECK(weight.rank() == 2, kRuntime, "'weight' must be 2-D");
-        PRONG_CHECK(is_index(indices.dtype()), kRuntime,
-                    "Expected tensor for argument #1 'indices' to have one of the following scalar "
-                    "types: Long, Int; "
-                    "but got torch.",
-                    type_name(indices.dtype()),
-                    "Tensor instead (while checking arguments for embedding)");
+        check_embedding(weight.meta(), indices.meta());
         Dims sizes = indices.sizes();
         sizes.push_back(weight.sizes()[1]);
         return reshape(read(weight, select_slices(weight, 0, reshape(indices, Dims{-1}), "")),
                        sizes);
       })
       .shape([](const TensorMeta& weight, const TensorMeta& indices, int64_t, bool, bool) {
-        PRONG_CHECK(weight.rank() == 2, kRuntime, "'weight' must be 2-D");
+        check_embedding(weight, indices);
         TensorMeta out{indices.sizes, weight.dtype};
         out.sizes.push_back(weight.sizes[1]);
         return out;
@@ -490,9 +552,13 @@ void register_slices(Registry& r) {
 
 // ── by flat number ──
 
+void check_take(DType index) {
+  PRONG_CHECK(index == DType::kInt64, kRuntime,
+              "take(): Expected a long tensor for index, but got ", type_name(index));
+}
+
 Tensor take(const Tensor& x, const Tensor& index) {
-  PRONG_CHECK(index.dtype() == DType::kInt64, kRuntime,
-              "take(): Expected a long tensor for index, but got ", type_name(index.dtype()));
+  check_take(index.dtype());
   const Tensor flat = x.contiguous(), numbers = index_numbers(index);
   Tensor out = Tensor::empty(index.sizes(), x.dtype());
   const int64_t n = x.numel();
@@ -520,6 +586,7 @@ void register_flat(Registry& r) {
       })
       .kernel([](const Tensor& x, const Tensor& index) { return take(x, index); })
       .shape([](const TensorMeta& x, const TensorMeta& index) {
+        check_take(index.dtype);
         return TensorMeta{index.sizes, x.dtype};
       })
       .grad("input", "index",

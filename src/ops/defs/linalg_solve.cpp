@@ -332,6 +332,10 @@ void register_inverses(Registry& r) {
 
 // ── LU as users see it ──
 
+void check_pivots(const char* op, DType pivots) {
+  PRONG_CHECK(pivots == DType::kInt32, kRuntime, op,
+              ": Expected pivots to be of dtype int32, but got ", pivots);
+}
 void check_pivoting(bool pivot) {
   PRONG_CHECK(pivot, kRuntime,
               "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
@@ -350,6 +354,7 @@ TensorMeta lu_meta(const TensorMeta& a) {
 
 // The permutation matrix [..., m, m] of row exchanges.
 Tensor permutation(const Tensor& pivots, int64_t m, DType dtype) {
+  check_pivots("lu_unpack", pivots.dtype());
   const Tensor swaps = pivots.contiguous();
   const int64_t k = swaps.size(-1);
   const Dims batch(DimsView(swaps.sizes()).first(swaps.sizes().size() - 1));
@@ -377,7 +382,8 @@ std::tuple<Tensor, Tensor, Tensor> unpacked(const Tensor& lu, const Tensor& pivo
   const Tensor top = m == k ? lu : call_tensor("narrow", lu, -2, int64_t{0}, k);
   const Tensor lower = call_tensor("add", call_tensor("tril", left, int64_t{-1}),
                                    call_tensor("eye", m, k, lu.dtype()));
-  return {call_tensor("lu_permutation", pivots, m, lu.dtype()), lower, call_tensor("triu", top)};
+  const Tensor swaps = call_tensor("expand", pivots, pivots_meta(lu.meta()).sizes);
+  return {call_tensor("lu_permutation", swaps, m, lu.dtype()), lower, call_tensor("triu", top)};
 }
 
 std::tuple<TensorMeta, TensorMeta, TensorMeta> lu_parts_meta(const TensorMeta& a) {
@@ -387,23 +393,32 @@ std::tuple<TensorMeta, TensorMeta, TensorMeta> lu_parts_meta(const TensorMeta& a
           {joined(batch_of(a), {k, n}), a.dtype}};
 }
 
+TensorMeta lu_solve_shape(const TensorMeta& lu, const TensorMeta& pivots, const TensorMeta& b,
+                          bool left) {
+  const char* op = "linalg.lu_solve";
+  check_inexact(op, lu);
+  check_square(op, lu, "LU");
+  check_matrix(op, b, "B");
+  PRONG_CHECK(lu.dtype == b.dtype, kRuntime, op, ": Expected LU and B to have the same dtype");
+  const Dims batch = broadcast_shapes(batch_of(lu), batch_of(b));
+  const int64_t rows = b.sizes[b.sizes.size() - 2], columns = b.sizes.back(), n = lu.sizes.back();
+  PRONG_CHECK((left ? rows : columns) == n, kRuntime, op, ": Incompatible shapes of LU and B for ",
+              left ? "LU X = B" : "X LU = B", ": ", lu.sizes, " and ", b.sizes);
+  check_pivots(op, pivots.dtype);
+  check_expands(pivots.sizes, joined(batch, {n}));
+  return {joined(batch, {rows, columns}), b.dtype};
+}
+
 Tensor solve_with_lu(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
                      bool adjoint) {
-  const char* op = "linalg.lu_solve";
-  check_inexact(op, lu.meta());
-  check_square(op, lu.meta(), "LU");
-  check_matrix(op, b.meta(), "B");
+  lu_solve_shape(lu.meta(), pivots.meta(), b.meta(), left);
   const Dims batch = broadcast_shapes(batch_of(lu.meta()), batch_of(b.meta()));
   const int64_t n = lu.size(-1);
-  PRONG_CHECK(b.size(left ? -2 : -1) == n, kRuntime, op, ": Incompatible shapes of LU and B for ",
-              left ? "LU X = B" : "X LU = B", ": ", lu.sizes(), " and ", b.sizes());
-  PRONG_CHECK(pivots.dtype() == DType::kInt32, kRuntime, op,
-              ": Expected pivots to be of dtype int32, but got ", pivots.dtype());
   const Columns factors = columns_of(broadcast_to(lu, joined(batch, {n, n})));
   const Tensor swaps = broadcast_to(pivots, joined(batch, {n})).contiguous();
   const auto* rows = swaps.data<int32_t>();
   PRONG_CHECK(std::all_of(rows, rows + swaps.numel(), [&](int32_t r) { return r >= 1 && r <= n; }),
-              kRuntime, op, ": pivots given to lu_solve must all be between 1 and ", n);
+              kRuntime, "linalg.lu_solve: pivots given to lu_solve must all be between 1 and ", n);
   const bool is_transposed = left == adjoint;
   const Tensor side = left ? b : call_tensor("mH", b);
   const Columns x = columns_of(broadcast_to(side, joined(batch, {side.size(-2), side.size(-1)})));
@@ -487,7 +502,11 @@ void register_lu(Registry& r) {
       .checks([](DataCheck& c) { check_rows(c, c["LU_pivots"], c.size(c["LU_data"], -2)); })
       .doc("P, L and U from what linalg.lu_factor gave.")
       .where({.method = false})
-      .shape([](const TensorMeta& lu, const TensorMeta&, bool, bool) { return lu_parts_meta(lu); })
+      .shape([](const TensorMeta& lu, const TensorMeta& pivots, bool, bool) {
+        check_pivots("lu_unpack", pivots.dtype);
+        check_expands(pivots.sizes, pivots_meta(lu).sizes);
+        return lu_parts_meta(lu);
+      })
       .kernel(
           [](const Tensor& lu, const Tensor& pivots, bool, bool) { return unpacked(lu, pivots); })
       .composite()
@@ -498,11 +517,8 @@ void register_lu(Registry& r) {
       .checks([](DataCheck& c) { check_rows(c, c["pivots"], c.size(c["LU"], -2)); })
       .doc("Solves A X = B (X A = B where not left) with the LU of A.")
       .where(kModuleOnly)
-      .shape([](const TensorMeta& lu, const TensorMeta&, const TensorMeta& b, bool, bool) {
-        return TensorMeta{joined(broadcast_shapes(batch_of(lu), batch_of(b)),
-                                 {b.sizes[b.sizes.size() - 2], b.sizes.back()}),
-                          b.dtype};
-      })
+      .shape([](const TensorMeta& lu, const TensorMeta& pivots, const TensorMeta& b, bool left,
+                bool) { return lu_solve_shape(lu, pivots, b, left); })
       .kernel([](const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
         return solve_with_lu(lu, pivots, b, left, adjoint);
       })
@@ -522,10 +538,8 @@ void register_lu(Registry& r) {
   add_op(r, "lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor")
       .checks([](DataCheck& c) { check_rows(c, c["LU_pivots"], c.size(c["LU_data"], -2)); })
       .doc("Solves A X = input with the LU of A.")
-      .shape([](const TensorMeta& b, const TensorMeta& lu, const TensorMeta&) {
-        return TensorMeta{joined(broadcast_shapes(batch_of(lu), batch_of(b)),
-                                 {b.sizes[b.sizes.size() - 2], b.sizes.back()}),
-                          b.dtype};
+      .shape([](const TensorMeta& b, const TensorMeta& lu, const TensorMeta& pivots) {
+        return lu_solve_shape(lu, pivots, b, true);
       })
       .kernel([](const Tensor& b, const Tensor& lu, const Tensor& pivots) {
         return solve_with_lu(lu, pivots, b, true, false);
@@ -622,15 +636,21 @@ void check_positive(const char* op, const Tensor& info) {
                    info, at);
 }
 
-Tensor triangle_solve(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
+TensorMeta triangle_shape(const TensorMeta& a, const TensorMeta& b, bool left) {
   const char* name = "linalg.solve_triangular";
-  check_inexact(name, a.meta());
-  check_square(name, a.meta());
-  check_matrix(name, b.meta(), "B");
-  PRONG_CHECK(a.dtype() == b.dtype(), kRuntime, name, ": Expected A and B to have the same dtype");
-  PRONG_CHECK(b.size(left ? -2 : -1) == a.size(-1), kRuntime, name,
+  check_inexact(name, a);
+  check_square(name, a);
+  check_matrix(name, b, "B");
+  PRONG_CHECK(a.dtype == b.dtype, kRuntime, name, ": Expected A and B to have the same dtype");
+  const int64_t rows = b.sizes[b.sizes.size() - 2], columns = b.sizes.back(), n = a.sizes.back();
+  PRONG_CHECK((left ? rows : columns) == n, kRuntime, name,
               ": Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
-              " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
+              " (", n, "x", n, " and ", rows, "x", columns, ")");
+  return {joined(broadcast_shapes(batch_of(a), batch_of(b)), {rows, columns}), b.dtype};
+}
+
+Tensor triangle_solve(const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
+  triangle_shape(a.meta(), b.meta(), left);
   const Dims batch = broadcast_shapes(batch_of(a.meta()), batch_of(b.meta()));
   const Columns t = columns_of(broadcast_to(a, joined(batch, {a.size(-2), a.size(-1)})));
   const Columns x = columns_of(broadcast_to(b, joined(batch, {b.size(-2), b.size(-1)})));
@@ -651,14 +671,6 @@ Tensor solve_twice(const Tensor& factor, const Tensor& b, bool upper) {
   const Tensor y =
       call_tensor("linalg_solve_triangular", upper ? h : factor, b, false, true, false);
   return call_tensor("linalg_solve_triangular", upper ? factor : h, y, true, true, false);
-}
-
-TensorMeta triangle_shape(const TensorMeta& a, const TensorMeta& b) {
-  check_square("linalg.solve_triangular", a);
-  check_matrix("linalg.solve_triangular", b, "B");
-  return {joined(broadcast_shapes(batch_of(a), batch_of(b)),
-                 {b.sizes[b.sizes.size() - 2], b.sizes.back()}),
-          b.dtype};
 }
 
 void register_cholesky(Registry& r) {
@@ -711,7 +723,8 @@ void register_cholesky(Registry& r) {
       .reference("(np.linalg.cholesky(A), np.int32(0))");
   add_op(r, "cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor")
       .doc("X of A X = input with the Cholesky factor of A.")
-      .shape([](const TensorMeta& b, const TensorMeta& l, bool) { return triangle_shape(l, b); })
+      .shape(
+          [](const TensorMeta& b, const TensorMeta& l, bool) { return triangle_shape(l, b, true); })
       .kernel([](const Tensor& b, const Tensor& l, bool upper) { return solve_twice(l, b, upper); })
       .composite()
       .samples({{"t(2, 3), torch.tensor([[2., 0.], [1., 3.]])"},
@@ -733,8 +746,8 @@ void register_cholesky(Registry& r) {
          "unitriangular: bool = False) -> Tensor")
       .doc("X of A X = B (X A = B where not left) for a triangle A.")
       .where(kModuleOnly)
-      .shape([](const TensorMeta& a, const TensorMeta& b, bool, bool, bool) {
-        return triangle_shape(a, b);
+      .shape([](const TensorMeta& a, const TensorMeta& b, bool, bool left, bool) {
+        return triangle_shape(a, b, left);
       })
       .kernel([](const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
         return triangle_solve(a, b, upper, left, unit);
@@ -757,7 +770,7 @@ void register_cholesky(Registry& r) {
          "unitriangular: bool = False) -> (Tensor solution, Tensor cloned_coefficient)")
       .doc("X of A X = input for a triangle A, and a copy of A.")
       .shape([](const TensorMeta& b, const TensorMeta& a, bool, bool, bool) {
-        return std::tuple(triangle_shape(a, b), TensorMeta{a.sizes, a.dtype});
+        return std::tuple(triangle_shape(a, b, true), TensorMeta{a.sizes, a.dtype});
       })
       .kernel([](const Tensor& b, const Tensor& a, bool upper, bool transpose, bool unit) {
         const Tensor t = transpose ? call_tensor("transpose", a, int64_t(-2), int64_t(-1)) : a;

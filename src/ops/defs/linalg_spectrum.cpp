@@ -112,22 +112,24 @@ std::tuple<Tensor, Tensor> qr(const Tensor& a, QrMode mode) {
 }
 
 // Householder vectors to the first columns of Q.
+TensorMeta householder_shape(const TensorMeta& a, const TensorMeta& tau) {
+  const char* op = "linalg.householder_product";
+  checked_matrix(op, a);
+  PRONG_CHECK(rows_of(a) >= columns_of(a), kRuntime, op,
+              ": input.shape[-2] must be greater than or equal to input.shape[-1]");
+  PRONG_CHECK(tau.rank() == a.rank() - 1, kRuntime, op,
+              ": Expected tau to have one dimension less than input");
+  PRONG_CHECK(tau.sizes.back() <= columns_of(a), kRuntime, op,
+              ": input.shape[-1] must be greater than or equal to tau.shape[-1]");
+  const DimsView batch_of_rows = DimsView(tau.sizes).first(tau.sizes.size() - 1);
+  PRONG_CHECK(tau.dtype == a.dtype && std::ranges::equal(batch_of(a), batch_of_rows), kRuntime, op,
+              ": Expected batch dimensions and dtype of tau to be those of input, but got tau of ",
+              tau.dtype, tau.sizes, " and input of ", a.dtype, a.sizes);
+  return {a.sizes, a.dtype};
+}
+
 Tensor householder_product(const Tensor& a, const Tensor& tau) {
-  checked_matrix("linalg.householder_product", a.meta());
-  PRONG_CHECK(a.size(-2) >= a.size(-1), kRuntime,
-              "linalg.householder_product: input.shape[-2] must be greater than or equal to "
-              "input.shape[-1]");
-  PRONG_CHECK(tau.rank() == a.rank() - 1, kRuntime,
-              "linalg.householder_product: Expected tau to have one dimension less than input");
-  PRONG_CHECK(tau.size(-1) <= a.size(-1), kRuntime,
-              "linalg.householder_product: input.shape[-1] must be greater than or equal to "
-              "tau.shape[-1]");
-  const DimsView batch_of_rows = DimsView(tau.sizes()).first(tau.sizes().size() - 1);
-  PRONG_CHECK(
-      tau.dtype() == a.dtype() && std::ranges::equal(batch_of(a.meta()), batch_of_rows), kRuntime,
-      "linalg.householder_product: Expected batch dimensions and dtype of tau to be those of "
-      "input, but got tau of ",
-      tau.dtype(), tau.sizes(), " and input of ", a.dtype(), a.sizes());
+  householder_shape(a.meta(), tau.meta());
   const Columns q = prong::columns_of(a);
   const Tensor t = tau.contiguous();
   visit_matrix(a.dtype(), [&](auto tag) {
@@ -175,9 +177,7 @@ void register_qr(Registry& r) {
     add_op(r, cat(name, "(input: Tensor, tau: Tensor) -> Tensor"))
         .doc("The first columns of the product of Householder matrices.")
         .where(name[0] == 'l' ? kModuleOnly : Spelling{})
-        .shape([](const TensorMeta& a, const TensorMeta&) {
-          return TensorMeta{a.sizes, a.dtype};
-        })
+        .shape([](const TensorMeta& a, const TensorMeta& tau) { return householder_shape(a, tau); })
         .kernel([](const Tensor& a, const Tensor& tau) { return householder_product(a, tau); })
         .grad("input, tau", "input, tau",
               [](Gradient& g) {

@@ -5,6 +5,7 @@
 #include "ops/gradient.h"
 #include "ops/kernels/pointwise.h"
 #include "ops/scalar_math.h"
+#include "ops/shape_of.h"
 
 namespace prong {
 namespace {
@@ -224,7 +225,7 @@ OpDef& pair_loss(Registry& r, const char* name, const char* doc, const char* ref
       .doc(doc)
       .where(kFunctional)
       .shape([](const TensorMeta& a, const TensorMeta& b, const std::string& reduction) {
-        return reduced_meta(pair_meta(a, b), reduction);
+        return reduced_meta(shape_of("sub", a, b), reduction);
       })
       .kernel(f)
       .cost(loss_cost)
@@ -252,7 +253,7 @@ void register_regression(Registry& r) {
             })
       .takes_complex()
       .shape([](const TensorMeta& a, const TensorMeta& b, const std::string& reduction) {
-        TensorMeta sizes = pair_meta(a, b);
+        TensorMeta sizes = shape_of("sub", a, b);
         sizes.dtype = real_dtype(sizes.dtype);
         return reduced_meta(sizes, reduction);
       })
@@ -312,6 +313,7 @@ void register_regression(Registry& r) {
       .doc("target * (log(target) - input), pointwise; input holds log-probabilities.")
       .where({.method = false, .nn_functional = true})
       .shape([](const TensorMeta& a, const TensorMeta& b, const std::string& reduction, bool) {
+        shape_of("sub", b, a);  // not of bools
         return reduction == "batchmean" ? TensorMeta{{}, pair_meta(a, b).dtype}
                                         : reduced_meta(pair_meta(a, b), reduction);
       })
@@ -328,21 +330,36 @@ void register_regression(Registry& r) {
       .samples({{"t(3, 4), pos(3, 4)"}, {"t(3, 4), t(3, 4), 'batchmean', log_target=True"}});
 }
 
+void check_probabilities(const TensorMeta& x, const TensorMeta& y) {
+  PRONG_CHECK(x.sizes == y.sizes, kValue, "Using a target size (torch.Size(", y.sizes,
+              ")) that is different to the input size (torch.Size(", x.sizes,
+              ")) is deprecated. Please ensure they have the same size.");
+}
+void check_logits(const TensorMeta& x, const TensorMeta& y) {
+  PRONG_CHECK(x.sizes == y.sizes, kValue, "Target size (torch.Size(", y.sizes,
+              ")) must be the same as input size (torch.Size(", x.sizes, "))");
+}
+// Losses times a weight that is broadcast, if there is one.
+TensorMeta weighted_meta(const TensorMeta& losses, const std::optional<TensorMeta>& weight) {
+  return weight ? pair_meta(losses, *weight) : losses;
+}
+
 void register_binary(Registry& r) {
   r.add(
        "binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor? = None, reduction: str "
        "= \"mean\") -> Tensor")
       .doc("-(target log(input) + (1 - target) log(1 - input)), logs cut off at -100.")
       .where(kFunctional)
-      .shape([](const TensorMeta& a, const TensorMeta&, std::optional<TensorMeta>,
+      .shape([](const TensorMeta& a, const TensorMeta& b, std::optional<TensorMeta> w,
                 const std::string& reduction) {
-        return reduced_meta({a.sizes, a.dtype}, reduction);
+        check_probabilities(a, b);
+        shape_of("rsub", a, 1);  // not of bools
+        const TensorMeta product = shape_of("mul", shape_of("rsub", b, 1), shape_of("log", a));
+        return reduced_meta(weighted_meta(product, w), reduction);
       })
       .kernel([](const Tensor& x, const Tensor& y, std::optional<Tensor> w,
                  const std::string& reduction) {
-        PRONG_CHECK(x.sizes() == y.sizes(), kValue, "Using a target size (torch.Size(", y.sizes(),
-                    ")) that is different to the input size (torch.Size(", x.sizes(),
-                    ")) is deprecated. Please ensure they have the same size.");
+        check_probabilities(x.meta(), y.meta());
         const auto clamped_log = [](const Tensor& t) {
           return call_tensor("clamp", call_tensor("log", t), -100.0);
         };
@@ -365,13 +382,17 @@ void register_binary(Registry& r) {
        "reduction: str = \"mean\", pos_weight: Tensor? = None) -> Tensor")
       .doc("Binary cross entropy of sigmoid(input), stable for large inputs.")
       .where({.method = false, .nn_functional = true})
-      .shape([](const TensorMeta& a, const TensorMeta& b, std::optional<TensorMeta>,
-                const std::string& reduction,
-                std::optional<TensorMeta>) { return reduced_meta(pair_meta(a, b), reduction); })
+      .shape([](const TensorMeta& a, const TensorMeta& b, std::optional<TensorMeta> w,
+                const std::string& reduction, std::optional<TensorMeta> pos_weight) {
+        check_logits(a, b);
+        const TensorMeta product =
+            shape_of("mul", shape_of("rsub", b, 1), shape_of("logsigmoid", a));
+        if (pos_weight) shape_of("sub", *pos_weight, 1);
+        return reduced_meta(weighted_meta(weighted_meta(product, pos_weight), w), reduction);
+      })
       .kernel([](const Tensor& x, const Tensor& y, std::optional<Tensor> w,
                  const std::string& reduction, std::optional<Tensor> pos_weight) {
-        PRONG_CHECK(x.sizes() == y.sizes(), kValue, "Target size (torch.Size(", y.sizes(),
-                    ")) must be the same as input size (torch.Size(", x.sizes(), "))");
+        check_logits(x.meta(), y.meta());
         const Tensor log_sig = call_tensor("logsigmoid", x),
                      one_minus_y = call_tensor("rsub", y, 1);
         Tensor v = call_tensor("mul", one_minus_y, x);

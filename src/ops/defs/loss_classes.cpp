@@ -4,6 +4,7 @@
 #include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/classes.h"
+#include "ops/shape_of.h"
 
 namespace prong {
 namespace {
@@ -36,12 +37,20 @@ void check_classes(const TensorMeta& x, const TensorMeta& t) {
               t.sizes, ")");
 }
 
-TensorMeta classes_meta(const TensorMeta& x, const TensorMeta& t, const std::string& reduction) {
-  check_classes(x, t);
-  return {reduction_of(reduction) == Reduction::kNone ? t.sizes : Dims(), x.dtype};
+void check_class_weight(const std::optional<TensorMeta>& weight, int64_t classes) {
+  PRONG_CHECK(!weight || (weight->rank() == 1 && weight->numel() == classes), kRuntime,
+              "weight tensor should be defined either for all ", classes,
+              " classes or no classes but got weight tensor of shape: ", weight->sizes);
 }
 
 int64_t class_dim(int64_t rank) { return rank == 1 ? 0 : 1; }
+
+TensorMeta classes_meta(const TensorMeta& x, const TensorMeta& t,
+                        const std::optional<TensorMeta>& weight, const std::string& reduction) {
+  check_classes(x, t);
+  check_class_weight(weight, x.sizes[static_cast<size_t>(class_dim(x.rank()))]);
+  return {reduction_of(reduction) == Reduction::kNone ? t.sizes : Dims(), x.dtype};
+}
 
 // Targets are classes of the input, if they are no probabilities.
 void check_targets(DataCheck& c) {
@@ -91,8 +100,8 @@ void register_nll(Registry& r) {
           "weighted by class.")
       .where(kFunctional)
       .checks(&check_targets)
-      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
-                const std::string& reduction) { return classes_meta(x, t, reduction); })
+      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta> w, int64_t,
+                const std::string& reduction) { return classes_meta(x, t, w, reduction); })
       .kernel([](const Tensor& x, const Tensor& t, std::optional<Tensor> w, int64_t ignored,
                  const std::string& reduction) {
         check_classes(x.meta(), t.meta());
@@ -177,8 +186,8 @@ void register_entropy_rows(Registry& r) {
       .doc("cross_entropy of [N, C] or [C] against classes, in one pass.")
       .where(kInternal)
       .checks(&check_targets)
-      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
-                const std::string& reduction) { return classes_meta(x, t, reduction); })
+      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta> w, int64_t,
+                const std::string& reduction) { return classes_meta(x, t, w, reduction); })
       .kernel([](const Tensor& x, const Tensor& t, std::optional<Tensor> w, int64_t ignored,
                  const std::string& reduction) {
         check_classes(x.meta(), t.meta());
@@ -243,6 +252,20 @@ Tensor reduce(const Tensor& values, const std::string& reduction) {
   return call_tensor(reduction == "mean" ? "mean" : "sum", values);
 }
 
+void check_soft(const TensorMeta& x, const TensorMeta& target) {
+  PRONG_CHECK(x.sizes == target.sizes, kRuntime,
+              "Expected floating point type for target with class probabilities to have the "
+              "input's shape ",
+              x.sizes, ", got ", target.sizes);
+}
+
+// The weight with its classes where those of the values are.
+TensorMeta by_class(const TensorMeta& values, const TensorMeta& weight) {
+  Dims shape(static_cast<size_t>(values.rank()), 1);
+  shape[static_cast<size_t>(class_dim(values.rank()))] = weight.numel();
+  return {shape, weight.dtype};
+}
+
 Tensor by_class(const Tensor& values, const std::optional<Tensor>& weight, int64_t dim) {
   if (!weight) return values;
   Dims shape(static_cast<size_t>(values.rank()), 1);
@@ -291,10 +314,7 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const std::optional<
   if (!is_soft) check_classes(x.meta(), target.meta());
   if (!is_soft && smoothing == 0 && x.rank() <= 2)
     return call_tensor("cross_entropy_rows", x, target, weight, ignored, reduction);
-  PRONG_CHECK(!is_soft || x.sizes() == target.sizes(), kRuntime,
-              "Expected floating point type for target with class probabilities to have the "
-              "input's shape ",
-              x.sizes(), ", got ", target.sizes());
+  if (is_soft) check_soft(x.meta(), target.meta());
   const Tensor log_p = call_tensor("log_softmax", x, dim);
   if (is_soft) return soft_cross_entropy(log_p, target, weight, reduction, smoothing, dim);
   const Tensor hard = call_tensor("nll_loss", log_p, target, weight, ignored, reduction);
@@ -312,12 +332,20 @@ void register_cross_entropy(Registry& r) {
       .doc("nll_loss(log_softmax(input, 1), target); the target holds classes or probabilities.")
       .where(kFunctional)
       .checks(&check_targets)
-      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta>, int64_t,
-                const std::string& reduction, double) {
-        if (!is_floating(t.dtype)) return classes_meta(x, t, reduction);
-        Dims sizes = x.sizes;
-        sizes.erase(static_cast<size_t>(class_dim(x.rank())));
-        return TensorMeta{reduction_of(reduction) == Reduction::kNone ? sizes : Dims(), x.dtype};
+      .shape([](const TensorMeta& x, const TensorMeta& t, std::optional<TensorMeta> w, int64_t,
+                const std::string& reduction, double smoothing) {
+        const TensorMeta log_p = shape_of("log_softmax", x, class_dim(x.rank()));
+        if (!is_floating(t.dtype)) {
+          TensorMeta losses = classes_meta(log_p, t, w, reduction);
+          if (w && smoothing > 0) losses.dtype = shape_of("mul", log_p, by_class(log_p, *w)).dtype;
+          return losses;
+        }
+        check_soft(x, t);
+        TensorMeta losses = shape_of("mul", log_p, t);
+        if (w) losses = shape_of("mul", losses, by_class(losses, *w));
+        losses.sizes.erase(static_cast<size_t>(class_dim(x.rank())));
+        return TensorMeta{reduction_of(reduction) == Reduction::kNone ? losses.sizes : Dims(),
+                          losses.dtype};
       })
       .kernel([](const Tensor& x, const Tensor& t, std::optional<Tensor> w, int64_t ignored,
                  const std::string& reduction, double smoothing) {

@@ -148,7 +148,7 @@ TensorMeta linear_shape(const TensorMeta& x, const TensorMeta& w,
   if (w.rank() == 2) sizes.push_back(w.sizes[0]);
   if (bias) {
     check_dtypes("input", "bias", x.dtype, bias->dtype);
-    broadcast_shapes(sizes, bias->sizes);
+    check_expands(bias->sizes, sizes);
   }
   return {sizes, x.dtype};
 }
@@ -363,6 +363,14 @@ void register_plain(Registry& r) {
       .reference("np.outer(input, vec2)");
 }
 
+// Of a tensor that is broadcast and a product, to which it is added.
+TensorMeta sum_shape(const char* name, const TensorMeta& x, const TensorMeta& product,
+                     DType dtype) {
+  check_dtypes("self", name, x.dtype, dtype);
+  check_expands(x.sizes, product.sizes);
+  return product;
+}
+
 void register_fused_add(Registry& r) {
   r.add(
        "addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) "
@@ -370,13 +378,13 @@ void register_fused_add(Registry& r) {
       .doc("beta * input + alpha * (mat1 @ mat2); input is broadcast.")
       .family(Family::kMatmul)
       .takes_complex()
-      .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) {
-        return mm_shape(a, b);
+      .shape([](const TensorMeta& x, const TensorMeta& a, const TensorMeta& b, Number, Number) {
+        return sum_shape("mat2", x, mm_shape(a, b), b.dtype);
       })
       .kernel([](const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
-        check_dtypes("self", "mat2", input.dtype(), b.dtype());
-        return add_product(input, mm_shape(a.meta(), b.meta()), alpha, beta,
-                           [&](const Tensor& out, double al, double be) {
+        return add_product(input,
+                           sum_shape("mat2", input.meta(), mm_shape(a.meta(), b.meta()), b.dtype()),
+                           alpha, beta, [&](const Tensor& out, double al, double be) {
                              product_into("addmm_impl_cpu_", a, b, out, al, be);
                            });
       })
@@ -402,15 +410,15 @@ void register_fused_add(Registry& r) {
       .doc("beta * input + alpha * (batch1 @ batch2) for batches of matrices; input is broadcast.")
       .family(Family::kMatmul)
       .takes_complex()
-      .shape([](const TensorMeta&, const TensorMeta& a, const TensorMeta& b, Number, Number) {
-        return bmm_shape(a, b);
+      .shape([](const TensorMeta& x, const TensorMeta& a, const TensorMeta& b, Number, Number) {
+        return sum_shape("batch2", x, bmm_shape(a, b), b.dtype);
       })
       .kernel([](const Tensor& input, const Tensor& a, const Tensor& b, Number beta, Number alpha) {
-        check_dtypes("self", "batch2", input.dtype(), b.dtype());
-        return add_product(input, bmm_shape(a.meta(), b.meta()), alpha, beta,
-                           [&](const Tensor& out, double al, double be) {
-                             batched_product_into("baddbmm_impl_cpu_", a, b, out, al, be);
-                           });
+        return add_product(
+            input, sum_shape("batch2", input.meta(), bmm_shape(a.meta(), b.meta()), b.dtype()),
+            alpha, beta, [&](const Tensor& out, double al, double be) {
+              batched_product_into("baddbmm_impl_cpu_", a, b, out, al, be);
+            });
       })
       .cost(product_cost)
       .grad("input", "", [](Gradient& g) { return scaled(g.out(), g.value("beta")); })

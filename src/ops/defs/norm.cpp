@@ -202,23 +202,42 @@ Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight,
 }
 
 // What there is one of for each channel: weights and statistics.
-void check_per_channel(const char* op, const char* name, const std::optional<Tensor>& t,
+void check_per_channel(const char* op, const char* name, const std::optional<TensorMeta>& t,
                        int64_t channels) {
   PRONG_CHECK(!t || t->numel() == channels, kRuntime, op, ": ", name, " should contain ", channels,
               " elements, one for each channel, not ", t->numel());
 }
 
-void check_batch_norm(const TensorMeta& x, bool training, bool has_running) {
+void check_batch_norm(const TensorMeta& x, const std::optional<TensorMeta>& weight,
+                      const std::optional<TensorMeta>& bias, const std::optional<TensorMeta>& mean,
+                      const std::optional<TensorMeta>& var, bool training) {
   check_floating("batch_norm", x.dtype);
   PRONG_CHECK(x.rank() >= 2, kRuntime,
               "batch_norm: expected an input of at least 2 dimensions [N, C, ...], but got shape ",
               x.sizes);
-  PRONG_CHECK(training || has_running, kRuntime,
+  PRONG_CHECK(training || (mean && var), kRuntime,
               "running_mean and running_var must be defined in evaluation mode");
   const int64_t values = x.sizes[1] ? x.numel() / x.sizes[1] : 0;
   PRONG_CHECK(!training || values != 1, kValue,
               "Expected more than 1 value per channel when training, got input size torch.Size(",
               x.sizes, ")");
+  check_per_channel("batch_norm", "running_mean", mean, x.sizes[1]);
+  check_per_channel("batch_norm", "running_var", var, x.sizes[1]);
+  check_per_channel("batch_norm", "weight", weight, x.sizes[1]);
+  check_per_channel("batch_norm", "bias", bias, x.sizes[1]);
+}
+
+void check_group_norm(const TensorMeta& x, int64_t groups, const std::optional<TensorMeta>& weight,
+                      const std::optional<TensorMeta>& bias) {
+  check_floating("GroupNormKernelImpl", x.dtype);
+  PRONG_CHECK(x.rank() >= 2, kRuntime,
+              "Expected at least 2 dimensions for input tensor but received ", x.rank());
+  PRONG_CHECK(groups > 0 && x.sizes[1] % groups == 0, kRuntime,
+              "Expected number of channels in input to be divisible by num_groups, but got "
+              "input of shape ",
+              x.sizes, " and num_groups=", groups);
+  check_per_channel("group_norm", "weight", weight, x.sizes[1]);
+  check_per_channel("group_norm", "bias", bias, x.sizes[1]);
 }
 
 double default_eps(DType dtype) {
@@ -364,21 +383,14 @@ void register_norm(Registry& r) {
           "Normalises each of num_groups groups of channels of [N, C, ...] by itself, then scales "
           "by channel.")
       .where({.method = false, .nn_functional = true})
-      .shape([](const TensorMeta& x, int64_t, std::optional<TensorMeta>, std::optional<TensorMeta>,
-                double) {
+      .shape([](const TensorMeta& x, int64_t groups, std::optional<TensorMeta> w,
+                std::optional<TensorMeta> b, double) {
+        check_group_norm(x, groups, w, b);
         return TensorMeta{x.sizes, x.dtype};
       })
       .kernel([](const Tensor& x, int64_t groups, std::optional<Tensor> w, std::optional<Tensor> b,
                  double eps) {
-        check_floating("GroupNormKernelImpl", x.dtype());
-        PRONG_CHECK(x.rank() >= 2, kRuntime,
-                    "Expected at least 2 dimensions for input tensor but received ", x.rank());
-        PRONG_CHECK(groups > 0 && x.size(1) % groups == 0, kRuntime,
-                    "Expected number of channels in input to be divisible by num_groups, but got "
-                    "input of shape ",
-                    x.sizes(), " and num_groups=", groups);
-        check_per_channel("group_norm", "weight", w, x.size(1));
-        check_per_channel("group_norm", "bias", b, x.size(1));
+        check_group_norm(x.meta(), groups, meta_of(w), meta_of(b));
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
           const int64_t rows = in.size(0) * groups;
           const Tensor y = normalize_rows<T>(in, rows ? in.numel() / rows : 0, std::nullopt,
@@ -417,20 +429,16 @@ void register_norm(Registry& r) {
           "statistics of the batch.")
       .writes({3, 4}, 5)  // the running statistics, where it trains
       .where({.method = false})
-      .shape([](const TensorMeta& x, std::optional<TensorMeta>, std::optional<TensorMeta>,
+      .shape([](const TensorMeta& x, std::optional<TensorMeta> w, std::optional<TensorMeta> b,
                 std::optional<TensorMeta> m, std::optional<TensorMeta> v, bool training, double,
                 double, bool) {
-        check_batch_norm(x, training, m && v);
+        check_batch_norm(x, w, b, m, v, training);
         return TensorMeta{x.sizes, x.dtype};
       })
       .kernel([](const Tensor& x, std::optional<Tensor> w, std::optional<Tensor> b,
                  std::optional<Tensor> mean, std::optional<Tensor> var, bool training,
                  double momentum, double eps, bool) {
-        check_batch_norm(x.meta(), training, mean && var);
-        check_per_channel("batch_norm", "running_mean", mean, x.size(1));
-        check_per_channel("batch_norm", "running_var", var, x.size(1));
-        check_per_channel("batch_norm", "weight", w, x.size(1));
-        check_per_channel("batch_norm", "bias", b, x.size(1));
+        check_batch_norm(x.meta(), meta_of(w), meta_of(b), meta_of(mean), meta_of(var), training);
         return in_compute_type(x, [&]<class T>(const Tensor& in, TypeTag<T>) {
           return batch_norm<T>(in, w, b, mean, var, training, momentum, eps);
         });

@@ -73,6 +73,11 @@ Tensor pad_constant(const Tensor& x, const Dims& pad, const Number& value) {
   return out;
 }
 
+void check_no_value(const std::string& mode, const std::optional<double>& value) {
+  PRONG_CHECK(!value || *value == 0, kRuntime, "Padding mode \"", mode,
+              "\" doesn't take in value argument");
+}
+
 void check_pad_mode(const std::string& mode, const Dims& sizes, const std::vector<Pads>& pads,
                     size_t count) {
   PRONG_CHECK(mode == "reflect" || mode == "replicate" || mode == "circular", kNotImplemented,
@@ -235,13 +240,17 @@ void register_pads(Registry& r) {
                                                    : IValue(number)};
           return pad_constant(x, pad, fill);
         }
-        PRONG_CHECK(!value || *value == 0, kRuntime, "Padding mode \"", mode,
-                    "\" doesn't take in value argument");
+        check_no_value(mode, value);
         return pad_by_planes(x, pad, mode);
       })
-      .shape([](const TensorMeta& x, const Dims& pad, const std::string&,
-                const std::optional<double>&) {
-        return TensorMeta{padded_sizes(x.sizes, pad), x.dtype};
+      .shape([](const TensorMeta& x, const Dims& pad, const std::string& mode,
+                const std::optional<double>& value) {
+        const Dims sizes = padded_sizes(x.sizes, pad);
+        if (mode != "constant") {
+          check_no_value(mode, value);
+          check_pad_mode(mode, x.sizes, pads_by_dim(x.rank(), pad), pad.size());
+        }
+        return TensorMeta{sizes, x.dtype};
       })
       .grad("input", "",
             [](Gradient& g) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/op_def.h"
+#include "ops/shape_of.h"
 
 namespace prong {
 namespace {
@@ -42,20 +43,21 @@ Tensor nan_to_num(const Tensor& x, std::optional<double> nan, std::optional<doub
   return call_tensor("to", y, x.dtype());
 }
 
+// Of the weight, so that it broadcasts along the channels of x.
+Dims prelu_sizes(const TensorMeta& x, const TensorMeta& weight) {
+  if (weight.numel() == 1) return {};
+  PRONG_CHECK(x.rank() > 0, kRuntime, "Not allow zero-dim input tensor.");
+  const int64_t channels = x.rank() > 1 ? x.sizes[1] : 1;
+  PRONG_CHECK(channels == weight.numel(), kRuntime,
+              "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+              weight.numel(), " and channel size = ", channels, ".");
+  Dims sizes(static_cast<size_t>(x.rank()), 1);
+  sizes[1] = channels;
+  return sizes;
+}
+
 Tensor prelu(const Tensor& x, const Tensor& weight) {
-  Tensor w = weight;
-  if (weight.numel() != 1) {
-    PRONG_CHECK(x.rank() > 0, kRuntime, "Not allow zero-dim input tensor.");
-    const int64_t channels = x.rank() > 1 ? x.sizes()[1] : 1;
-    PRONG_CHECK(channels == weight.numel(), kRuntime,
-                "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
-                weight.numel(), " and channel size = ", channels, ".");
-    Dims sizes(static_cast<size_t>(x.rank()), 1);
-    sizes[1] = channels;
-    w = call_tensor("reshape", weight, sizes);
-  } else {
-    w = call_tensor("reshape", weight, Dims());
-  }
+  const Tensor w = call_tensor("reshape", weight, prelu_sizes(x.meta(), weight.meta()));
   return call_tensor("where", call_tensor("gt", x, 0), x, call_tensor("mul", w, x));
 }
 
@@ -110,8 +112,9 @@ void register_pointwise_composite(Registry& r) {
   add_op(r, "prelu(input: Tensor, weight: Tensor) -> Tensor")
       .doc("input, times weight where it is below 0; one weight, or one a channel (dim 1).")
       .where({.nn_functional = true})
-      .shape([](const TensorMeta& x, const TensorMeta&) {
-        return TensorMeta{x.sizes, x.dtype};
+      .shape([](const TensorMeta& x, const TensorMeta& weight) {
+        const TensorMeta w{prelu_sizes(x, weight), weight.dtype};
+        return shape_of("where", shape_of("gt", x, 0), x, shape_of("mul", w, x));
       })
       .kernel([](const Tensor& x, const Tensor& weight) { return prelu(x, weight); })
       .samples({{"t(2, 3, 4), t(3)"}, {"t(5), t(1)"}})
@@ -124,7 +127,7 @@ void register_pointwise_composite(Registry& r) {
       .shape([](const TensorMeta& x, int64_t dim) {
         Dims sizes = x.sizes;
         sizes[static_cast<size_t>(wrap_dim(dim, x.rank()))] = glu_half(x, dim);
-        return TensorMeta{sizes, x.dtype};
+        return TensorMeta{sizes, shape_of("sigmoid", x).dtype};
       })
       .kernel([](const Tensor& x, int64_t dim) {
         const int64_t half = glu_half(x.meta(), dim), d = wrap_dim(dim, x.rank());

@@ -40,6 +40,7 @@ PoolParams params(size_t n, const Dims& kernel, const Dims& stride, const Dims& 
 }
 
 TensorMeta pooled(const TensorMeta& x, const Dims& spatial, DType dtype) {
+  check_pooled(x.dtype);
   Dims sizes = x.sizes;
   for (size_t i = 0; i < spatial.size(); ++i) sizes[sizes.size() - spatial.size() + i] = spatial[i];
   return {sizes, dtype};

@@ -166,7 +166,10 @@ void register_gamma(Registry& r) {
       .samples({{"pos(2, 3)"}});
   slope_op(r, "_standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor",
            "How a gamma-distributed number moves with its shape, at one quantile.")
-      .shape([](const TensorMeta& x, const TensorMeta&) { return like(x); })
+      .shape([](const TensorMeta& shape, const TensorMeta& x) {
+        check_expands(x.sizes, shape.sizes);
+        return like(shape);
+      })
       .kernel([](const Tensor& shape, const Tensor& x) {
         return slopes({shape, x},
                       [](const Rows& n, int64_t i) { return gamma_slope(n[0][i], n[1][i]); });
@@ -185,7 +188,11 @@ void register_gamma(Registry& r) {
       .samples({{"pos(2, 3)"}});
   slope_op(r, "_dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor",
            "How an element of a Dirichlet sample moves with its concentration, over 1 - x.")
-      .shape([](const TensorMeta& x, const TensorMeta&, const TensorMeta&) { return like(x); })
+      .shape([](const TensorMeta& x, const TensorMeta& a, const TensorMeta& total) {
+        check_expands(a.sizes, x.sizes);
+        check_expands(total.sizes, x.sizes);
+        return like(x);
+      })
       .kernel([](const Tensor& x, const Tensor& a, const Tensor& total) {
         return slopes({x, a, total}, [](const Rows& n, int64_t i) {
           return dirichlet_slope(n[0][i], n[1][i], n[2][i]);

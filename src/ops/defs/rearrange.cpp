@@ -31,16 +31,25 @@ Tensor in_place(const Tensor& x, F&& f) {
   return x;
 }
 
-Tensor flip(const Tensor& x, DimsView dims) {
-  Tensor out = Tensor::empty(x.sizes(), x.dtype());
-  Dims strides = x.strides();
-  int64_t start = 0;
-  SmallVector<bool, 8> seen(x.sizes().size(), false);
-  for (int64_t dim : dims) {
+TensorMeta flip_shape(const TensorMeta& x, DimsView dims) {
+  SmallVector<bool, 8> seen(x.sizes.size(), false);
+  for (const int64_t dim : dims) {
     const size_t d = at(wrap_dim(dim, x.rank()));
     if (x.rank() == 0) break;
     PRONG_CHECK(!seen[d], kRuntime, "dim ", d, " appears multiple times in the list of dims");
     seen[d] = true;
+  }
+  return like(x);
+}
+
+Tensor flip(const Tensor& x, DimsView dims) {
+  flip_shape(x.meta(), dims);
+  Tensor out = Tensor::empty(x.sizes(), x.dtype());
+  Dims strides = x.strides();
+  int64_t start = 0;
+  for (int64_t dim : dims) {
+    const size_t d = at(wrap_dim(dim, x.rank()));
+    if (x.rank() == 0) break;
     start += (x.sizes()[d] - 1) * strides[d];
     strides[d] = -strides[d];
   }
@@ -67,12 +76,18 @@ Tensor roll_one(const Tensor& x, int64_t shift, int64_t dim) {
   return out;
 }
 
-Tensor roll(Tensor x, const Dims& shifts, const Dims& dims) {
+TensorMeta roll_shape(const TensorMeta& x, const Dims& shifts, const Dims& dims) {
   PRONG_CHECK(!shifts.empty(), kRuntime, "`shifts` required");
-  if (dims.empty() && shifts.size() == 1)
-    return reshape(roll_one(reshape(x, Dims{-1}), shifts[0], 0), x.sizes());
+  if (dims.empty() && shifts.size() == 1) return like(x);
   PRONG_CHECK(shifts.size() == dims.size(), kRuntime,
               "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+  for (const int64_t dim : dims) wrap_dim(dim, x.rank());
+  return like(x);
+}
+
+Tensor roll(Tensor x, const Dims& shifts, const Dims& dims) {
+  roll_shape(x.meta(), shifts, dims);
+  if (dims.empty()) return reshape(roll_one(reshape(x, Dims{-1}), shifts[0], 0), x.sizes());
   for (size_t i = 0; i < dims.size(); ++i) x = roll_one(x, shifts[i], wrap_dim(dims[i], x.rank()));
   return x;
 }
@@ -154,7 +169,10 @@ void register_triangle(Registry& r) {
           if (!dense.is_same(x)) copy_into(x, dense);
         });
       })
-      .shape([](const TensorMeta& x, int64_t) { return like(x); })
+      .shape([](const TensorMeta& x, int64_t) {
+        check_matrix(kName, x.rank());
+        return like(x);
+      })
       .grad("input", "", [](Gradient& g) { return grad_of_triangle<kLower>(g); })
       .samples({{"t(3, 4)"}, {"t(4, 3), -1"}})
       .reference(cat("np.", kName, "(input, diagonal)"));
@@ -183,20 +201,20 @@ void register_rearranged(Registry& r) {
   copy_op(r, "flip(input: Tensor, dims: int[]) -> Tensor",
           "The order of elements reversed along the dims.")
       .kernel([](const Tensor& x, const Dims& dims) { return flip(x, dims); })
-      .shape([](const TensorMeta& x, const Dims&) { return like(x); })
+      .shape([](const TensorMeta& x, const Dims& dims) { return flip_shape(x, dims); })
       .grad("input", "", [](Gradient& g) { return op<"flip">(g.out(), g.dims("dims")); })
       .bounds(&bounds_of_input)
       .samples({{"t(2, 3), [0]"}, {"t(2, 3), [0, -1]"}, {"t(2, 3), []"}, {"strided(4, 6), [1]"}})
       .reference("np.flip(input, dims)");
   copy_op(r, "fliplr(input: Tensor) -> Tensor", "flip along dim 1.")
       .kernel([](const Tensor& x) { return flip(x, Dims{1}); })
-      .shape([](const TensorMeta& x) { return like(x); })
+      .shape([](const TensorMeta& x) { return flip_shape(x, Dims{1}); })
       .grad("input", "", [](Gradient& g) { return op<"flip">(g.out(), Dims{1}); })
       .samples({{"t(2, 3)"}})
       .reference("np.fliplr(input)");
   copy_op(r, "flipud(input: Tensor) -> Tensor", "flip along dim 0.")
       .kernel([](const Tensor& x) { return flip(x, Dims{0}); })
-      .shape([](const TensorMeta& x) { return like(x); })
+      .shape([](const TensorMeta& x) { return flip_shape(x, Dims{0}); })
       .grad("input", "", [](Gradient& g) { return op<"flip">(g.out(), Dims{0}); })
       .samples({{"t(2, 3)"}})
       .reference("np.flipud(input)");
@@ -206,7 +224,9 @@ void register_rearranged(Registry& r) {
       .kernel([](const Tensor& x, const Dims& shifts, const Dims& dims) {
         return roll(x, shifts, dims);
       })
-      .shape([](const TensorMeta& x, const Dims&, const Dims&) { return like(x); })
+      .shape([](const TensorMeta& x, const Dims& shifts, const Dims& dims) {
+        return roll_shape(x, shifts, dims);
+      })
       .grad("input", "",
             [](Gradient& g) {
               Dims shifts = g.dims("shifts");

@@ -3,8 +3,10 @@
 #include <limits>
 
 #include "ops/gradient.h"
+#include "ops/kernels/folds.h"
 #include "ops/kernels/reduce.h"
 #include "ops/scalar_math.h"
+#include "ops/shape_of.h"
 
 namespace prong {
 namespace {
@@ -70,14 +72,7 @@ double count_of(Gradient& g, const IValue& dim) {
 // ── sums and products ──
 
 template <class T>
-struct Sum {
-  using Acc = T;
-  PRONG_INLINE T identity() const { return 0; }
-  PRONG_INLINE T lift(T x) const { return x; }
-  PRONG_INLINE T combine(T a, T b) const { return a + b; }
-};
-template <class T>
-struct SumOfNumbers : Sum<T> {
+struct SumOfNumbers : SumFold<T> {
   PRONG_INLINE T lift(T x) const { return x == x ? x : T(0); }
 };
 template <class T>
@@ -161,7 +156,7 @@ Tensor mean_of(const Tensor& x, const IValue& dim, bool keepdim, DType dtype) {
   const DType compute = reduce_dtype(dtype);
   const ReducedDims dims = reduced_dims(dim, x.rank());
   const Tensor sum = fold_dims(x.to(dtype), dims, keepdim, compute, compute,
-                               [](auto tag) { return Sum<typename decltype(tag)::type>(); });
+                               [](auto tag) { return SumFold<typename decltype(tag)::type>(); });
   int64_t count = 1;
   for (size_t i = 0; i < x.sizes().size(); ++i)
     if (dims.is_reduced[i]) count *= x.sizes()[i];
@@ -197,7 +192,7 @@ void register_sums(Registry& r) {
         return reduced_meta(x, dim, keepdim, sum_dtype(x.dtype, dtype));
       })
       .kernel([](const Tensor& x, const IValue& dim, bool keepdim, std::optional<DType> dtype) {
-        return sum_like<Sum>(x, dim, keepdim, sum_dtype(x.dtype(), dtype));
+        return sum_like<SumFold>(x, dim, keepdim, sum_dtype(x.dtype(), dtype));
       })
       .grad("input", "", [](Gradient& g) { return spread_out(g, g.out()); })
       .samples(dim_samples())
@@ -364,6 +359,11 @@ struct Spread {
   Tensor mean, variance;
 };
 
+void check_spread(DType dtype) {
+  PRONG_CHECK(is_inexact(dtype), kRuntime,
+              "std and var only support floating point and complex dtypes");
+}
+
 // Two passes: the mean, then the squares of what is left, less what rounding of the mean left in.
 Spread spread_of(const Tensor& x, const IValue& dim, double correction, bool keepdim,
                  bool is_root) {
@@ -374,8 +374,7 @@ Spread spread_of(const Tensor& x, const IValue& dim, double correction, bool kee
     return {call_tensor("complex", real.mean, imaginary.mean),
             is_root ? call_tensor("sqrt", variance) : variance};
   }
-  PRONG_CHECK(is_floating(x.dtype()), kRuntime,
-              "std and var only support floating point and complex dtypes");
+  check_spread(x.dtype());
   const DType compute = reduce_dtype(x.dtype());
   const ReducedDims dims = reduced_dims(dim, x.rank());
   const Tensor in = x.to(compute);
@@ -385,7 +384,7 @@ Spread spread_of(const Tensor& x, const IValue& dim, double correction, bool kee
     return fold_dims(rest, dims, keepdim, compute, compute, make);
   };
   const Tensor squares = fold([](auto tag) { return Deviation<typename decltype(tag)::type>(); });
-  const Tensor left = fold([](auto tag) { return Sum<typename decltype(tag)::type>(); });
+  const Tensor left = fold([](auto tag) { return SumFold<typename decltype(tag)::type>(); });
   int64_t count = 1;
   for (size_t i = 0; i < x.sizes().size(); ++i)
     if (dims.is_reduced[i]) count *= x.sizes()[i];
@@ -433,6 +432,7 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
       .doc(cat("The ", word,
                " over dim; correction is what is taken from the count, 1 when not given."))
       .shape([](const TensorMeta& x, const IValue& dim, std::optional<Number>, bool keepdim) {
+        check_spread(x.dtype);
         return reduced_meta(x, dim, keepdim, real_dtype(x.dtype));
       })
       .kernel(
@@ -453,6 +453,7 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
       .takes_complex()
       .doc(cat("The ", word, " of all elements; unbiased divides by the count less 1."))
       .shape([](const TensorMeta& x, bool) {
+        check_spread(x.dtype);
         return TensorMeta{{}, real_dtype(x.dtype)};
       })
       .kernel([](const Tensor& x, bool unbiased) {
@@ -470,6 +471,7 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
       .takes_complex()
       .doc(cat("The ", word, " over dim; unbiased divides by the count less 1."))
       .shape([](const TensorMeta& x, const IValue& dim, bool, bool keepdim) {
+        check_spread(x.dtype);
         return reduced_meta(x, dim, keepdim, real_dtype(x.dtype));
       })
       .kernel([](const Tensor& x, const IValue& dim, bool unbiased, bool keepdim) {
@@ -490,8 +492,9 @@ void register_spread(Registry& r, const std::string& name, const std::string& wo
       .doc(cat("The ", word, " and the mean over dim."))
       .where({.method = false})
       .shape([](const TensorMeta& x, const IValue& dim, std::optional<Number>, bool keepdim) {
-        const TensorMeta m = reduced_meta(x, dim, keepdim, real_dtype(x.dtype));
-        return std::tuple(m, m);
+        check_spread(x.dtype);
+        return std::tuple(reduced_meta(x, dim, keepdim, real_dtype(x.dtype)),
+                          reduced_meta(x, dim, keepdim, x.dtype));
       })
       .kernel(
           [](const Tensor& x, const IValue& dim, std::optional<Number> correction, bool keepdim) {
@@ -561,15 +564,19 @@ Tensor norm_fold(const Tensor& x, const ReducedDims& dims, bool keepdim, Fold<fl
   return out;
 }
 
+void check_norm(DType given, std::optional<DType> dtype) {
+  PRONG_CHECK(is_inexact(given) || (dtype && is_floating(*dtype)), kRuntime,
+              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+              scalar_type_name(given));
+}
+
 Tensor norm_of(const Tensor& given, double p, const IValue& dim, bool keepdim,
                std::optional<DType> dtype) {
   if (is_complex(given.dtype())) {
     const auto real = dtype ? std::optional(real_dtype(*dtype)) : dtype;
     return norm_of(call_tensor("abs", given), p, dim, keepdim, real);
   }
-  PRONG_CHECK(is_floating(given.dtype()) || (dtype && is_floating(*dtype)), kRuntime,
-              "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-              scalar_type_name(given.dtype()));
+  check_norm(given.dtype(), dtype);
   const Tensor x = dtype ? given.to(*dtype) : given;
   const ReducedDims dims = reduced_dims(dim, x.rank());
   Tensor out;
@@ -591,6 +598,7 @@ Tensor norm_of(const Tensor& given, double p, const IValue& dim, bool keepdim,
 
 TensorMeta norm_meta(const TensorMeta& x, const IValue& dim, bool keepdim,
                      std::optional<DType> dtype) {
+  check_norm(x.dtype, dtype);
   return reduced_meta(x, dim, keepdim, real_dtype(dtype ? *dtype : x.dtype));
 }
 
@@ -656,8 +664,10 @@ void register_norms(Registry& r) {
       .reference("np.sqrt(np.sum(input * input))");
   add_op(r, "dist(input: Tensor, other: Tensor, p: Scalar = 2) -> Tensor")
       .doc("The p-norm of input - other.")
-      .shape([](const TensorMeta& x, const TensorMeta&, Number) {
-        return TensorMeta{{}, real_dtype(x.dtype)};
+      .shape([](const TensorMeta& x, const TensorMeta& y, Number) {
+        const TensorMeta difference = shape_of("sub", x, y);
+        check_norm(difference.dtype, {});
+        return TensorMeta{{}, real_dtype(difference.dtype)};
       })
       .kernel([](const Tensor& x, const Tensor& y, Number p) {
         return call_tensor("norm", call_tensor("sub", x, y), p);

@@ -230,15 +230,19 @@ Number identity_of(Reduce reduce, DType dtype) {
   });
 }
 
+Reduce reduction_of(const std::string& name) {
+  PRONG_CHECK(name == "sum" || name == "prod" || name == "mean" || name == "amax" || name == "amin",
+              kRuntime, "reduce argument must be either sum, prod, mean, amax or amin, got ", name);
+  return name == "prod"   ? Reduce::kMultiply
+         : name == "amax" ? Reduce::kMax
+         : name == "amin" ? Reduce::kMin
+                          : Reduce::kAdd;
+}
+
 void scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                     const std::string& name, bool include_self) {
   const bool mean = name == "mean";
-  PRONG_CHECK(name == "sum" || name == "prod" || mean || name == "amax" || name == "amin", kRuntime,
-              "reduce argument must be either sum, prod, mean, amax or amin, got ", name);
-  const Reduce reduce = name == "prod"   ? Reduce::kMultiply
-                        : name == "amax" ? Reduce::kMax
-                        : name == "amin" ? Reduce::kMin
-                                         : Reduce::kAdd;
+  const Reduce reduce = reduction_of(name);
   if (!include_self)
     scatter(x, dim, index, value_for(x, index, identity_of(reduce, x.dtype())), Reduce::kPut);
   scatter(x, dim, index, src, reduce);
@@ -358,6 +362,12 @@ std::tuple<Expr, Expr> reduce_gradient(Gradient& g, const std::string& how, bool
   return {shares.input, shares.src};
 }
 
+TensorMeta scatter_shape(const TensorMeta& x, int64_t dim, const TensorMeta& index,
+                         const TensorMeta* src) {
+  check_scatter(x, dim, index, src);
+  return like(x);
+}
+
 struct Facets {
   std::string doc;
   std::vector<Sample> samples;
@@ -372,6 +382,12 @@ struct BothForms {
   template <class Kernel, class Shape>
   BothForms& plain_forms(Kernel kernel, Shape shape) {
     plain.kernel(kernel).shape(shape);
+    return *this;
+  }
+  template <class F>
+  BothForms& shape(F rule) {
+    plain.shape(rule);
+    in_place.shape(rule);
     return *this;
   }
   template <class F>
@@ -419,6 +435,14 @@ BothForms both_forms(Registry& r, const std::string& name, const std::string& re
   return both_forms<F>(r, name, rest, facets, &F::operator());
 }
 
+int64_t check_along(const TensorMeta& x, const TensorMeta& indices, int64_t dim) {
+  PRONG_CHECK(x.rank() == indices.rank(), kRuntime,
+              "torch.take_along_dim(): input and indices should have the same number of "
+              "dimensions, but got ",
+              x.rank(), " dimensions for input, and ", indices.rank(), " dimensions for indices");
+  return wrap_dim(dim, x.rank());
+}
+
 void register_scatters(Registry& r) {
   scatter_op(
       r, "gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
@@ -451,6 +475,9 @@ void register_scatters(Registry& r) {
                                 Reduce::kPut);
                scatter(x, dim, index, src, Reduce::kPut);
              })
+      .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta& src) {
+        return scatter_shape(x, dim, index, src.is_wrapped_number ? nullptr : &src);
+      })
       .grad("input", "index", [](Gradient& g) { return without_written(g, g.out()); })
       .grad("src", "index", [](Gradient& g) { return for_whole_source(g, gathered(g, g.out())); });
   both_forms(r, "scatter.value",
@@ -461,6 +488,9 @@ void register_scatters(Registry& r) {
              [](const Tensor& x, int64_t dim, const Tensor& index, const Number& value) {
                scatter(x, dim, index, value_for(x, index, value), Reduce::kPut);
              })
+      .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, const Number&) {
+        return scatter_shape(x, dim, index, nullptr);
+      })
       .grad("input", "index", [](Gradient& g) { return without_written(g, g.out()); });
   both_forms(r, "scatter.reduce",
              "(input: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor",
@@ -473,6 +503,11 @@ void register_scatters(Registry& r) {
                    src.is_wrapped_number() ? broadcast_to(src.to(x.dtype()), index.sizes()) : src;
                scatter(x, dim, index, values, reduce_of(reduce));
              })
+      .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta& src,
+                const std::string& reduce) {
+        reduce_of(reduce);
+        return scatter_shape(x, dim, index, src.is_wrapped_number ? nullptr : &src);
+      })
       .grad("input, src", "input, index, src", [](Gradient& g) {
         const bool adds = g.value("reduce").to_string() == "add";
         return reduce_gradient(g, adds ? "sum" : "prod", true);
@@ -486,6 +521,11 @@ void register_scatters(Registry& r) {
                 const std::string& reduce) {
                scatter(x, dim, index, value_for(x, index, value), reduce_of(reduce));
              })
+      .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, const Number&,
+                const std::string& reduce) {
+        reduce_of(reduce);
+        return scatter_shape(x, dim, index, nullptr);
+      })
       .grad("input", "index", [](Gradient& g) {
         if (g.value("reduce").to_string() == "add") return g.out();
         const Expr factors = op<"scatter.value_reduce">(op<"ones_like">(g.out()), g.integer("dim"),
@@ -500,6 +540,9 @@ void register_scatters(Registry& r) {
       [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
         scatter(x, dim, index, src, Reduce::kAdd);
       })
+      .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta& src) {
+        return scatter_shape(x, dim, index, &src);
+      })
       .grad("input", "", [](Gradient& g) { return g.out(); })
       .grad("src", "index", [](Gradient& g) { return for_whole_source(g, gathered(g, g.out())); });
   both_forms(r, "scatter_reduce",
@@ -513,6 +556,11 @@ void register_scatters(Registry& r) {
              [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                 const std::string& reduce,
                 bool include_self) { scatter_reduce(x, dim, index, src, reduce, include_self); })
+      .shape([](const TensorMeta& x, int64_t dim, const TensorMeta& index, const TensorMeta& src,
+                const std::string& reduce, bool) {
+        reduction_of(reduce);
+        return scatter_shape(x, dim, index, &src);
+      })
       .grad("input, src", "input, index, src, result", [](Gradient& g) {
         return reduce_gradient(g, g.value("reduce").to_string(), g.flag("include_self"));
       });
@@ -524,12 +572,7 @@ void register_scatters(Registry& r) {
         if (!dim)
           return call_tensor("gather", call_tensor("reshape", x, Dims{-1}), int64_t{0},
                              reshape(indices, Dims{-1}));
-        PRONG_CHECK(x.rank() == indices.rank(), kRuntime,
-                    "torch.take_along_dim(): input and indices should have the same number of "
-                    "dimensions, but got ",
-                    x.rank(), " dimensions for input, and ", indices.rank(),
-                    " dimensions for indices");
-        const size_t d = at(wrap_dim(*dim, x.rank()));
+        const size_t d = at(check_along(x.meta(), indices.meta(), *dim));
         Dims own = x.sizes(), wanted = indices.sizes();
         own[d] = wanted[d] = 1;
         Dims common = broadcast_shapes(own, wanted), index_sizes = common;
@@ -548,8 +591,9 @@ void register_scatters(Registry& r) {
         c.within(c["indices"], {dim.is_none() ? 0 : -size, size - 1});
       })
       .shape([](const TensorMeta& x, const TensorMeta& indices, const std::optional<int64_t>& dim) {
+        check_index_dtype("torch.take_along_dim", indices.dtype);
         if (!dim) return TensorMeta{Dims{indices.numel()}, x.dtype};
-        const size_t d = at(wrap_dim(*dim, x.rank()));
+        const size_t d = at(check_along(x, indices, *dim));
         Dims own = x.sizes;
         own[d] = 1;
         return TensorMeta{broadcast_shapes(own, indices.sizes), x.dtype};
@@ -560,21 +604,25 @@ void register_scatters(Registry& r) {
 
 // ── by mask ──
 
-void check_mask(const char* op, const Tensor& mask) {
-  PRONG_CHECK(mask.dtype() == DType::kBool, kRuntime, op, ": expected BoolTensor for mask");
+void check_mask(const char* op, DType mask) {
+  PRONG_CHECK(mask == DType::kBool, kRuntime, op, ": expected BoolTensor for mask");
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
-  check_mask("masked_select", mask);
+  check_mask("masked_select", mask.dtype());
   const Dims common = broadcast_shapes(x.sizes(), mask.sizes());
   return compress(broadcast_to(x, common), broadcast_to(mask, common));
 }
 
+void check_masked_scatter(DType x, DType mask, DType source) {
+  check_mask("masked_scatter_", mask);
+  PRONG_CHECK(x == source, kRuntime,
+              "masked_scatter: expected self and source to have same dtypes but got", type_name(x),
+              " and ", type_name(source));
+}
+
 void masked_scatter(const Tensor& x, const Tensor& given_mask, const Tensor& source) {
-  check_mask("masked_scatter_", given_mask);
-  PRONG_CHECK(x.dtype() == source.dtype(), kRuntime,
-              "masked_scatter: expected self and source to have same dtypes but got",
-              type_name(x.dtype()), " and ", type_name(source.dtype()));
+  check_masked_scatter(x.dtype(), given_mask.dtype(), source.dtype());
   const Tensor mask = broadcast_to(given_mask, x.sizes()).contiguous(), from = source.contiguous();
   PRONG_CHECK(count_nonzero(mask) <= from.numel(), kRuntime,
               "Number of elements of source < number of ones in mask");
@@ -628,6 +676,11 @@ void register_masks(Registry& r) {
              [](const Tensor& x, const Tensor& mask, const Tensor& source) {
                masked_scatter(x, mask, source);
              })
+      .shape([](const TensorMeta& x, const TensorMeta& mask, const TensorMeta& source) {
+        check_masked_scatter(x.dtype, mask.dtype, source.dtype);
+        check_expands(mask.sizes, x.sizes);
+        return like(x);
+      })
       .plain_forms(
           [](const Tensor& x, const Tensor& mask, const Tensor& source) {
             const Dims common = broadcast_shapes(x.sizes(), mask.sizes());
@@ -635,7 +688,8 @@ void register_masks(Registry& r) {
             masked_scatter(out, mask, source);
             return out;
           },
-          [](const TensorMeta& x, const TensorMeta& mask, const TensorMeta&) {
+          [](const TensorMeta& x, const TensorMeta& mask, const TensorMeta& source) {
+            check_masked_scatter(x.dtype, mask.dtype, source.dtype);
             return TensorMeta{broadcast_shapes(x.sizes, mask.sizes), x.dtype};
           })
       .grad("input", "mask", [](Gradient& g) { return op<"where">(g["mask"], 0.0, g.out()); })
@@ -729,6 +783,11 @@ Tensor search_sorted(const Tensor& sorted, const Tensor& x, bool int32, bool rig
   return int32 ? out.to(DType::kInt32) : out;
 }
 
+void check_boundaries(int64_t rank) {
+  PRONG_CHECK(rank == 1, kRuntime, "boundaries tensor must be 1 dimension, but got dim(", rank,
+              ")");
+}
+
 TensorMeta search_meta(const TensorMeta& x, bool int32) {
   return {x.sizes, int32 ? DType::kInt32 : DType::kInt64};
 }
@@ -760,11 +819,11 @@ void register_searches(Registry& r) {
       .where(kFunctionOnly)
       .not_differentiable(kIndices)
       .kernel([](const Tensor& x, const Tensor& boundaries, bool int32, bool right) {
-        PRONG_CHECK(boundaries.rank() == 1, kRuntime,
-                    "boundaries tensor must be 1 dimension, but got dim(", boundaries.rank(), ")");
+        check_boundaries(boundaries.rank());
         return search_sorted(boundaries, x, int32, right);
       })
-      .shape([](const TensorMeta& x, const TensorMeta&, bool int32, bool) {
+      .shape([](const TensorMeta& x, const TensorMeta& boundaries, bool int32, bool) {
+        check_boundaries(boundaries.rank());
         return search_meta(x, int32);
       })
       .samples({{"t(2, 3), torch.tensor([-1., 0., 1.])"}})

@@ -118,6 +118,7 @@ Dims with_dim(DimsView sizes, int64_t dim, int64_t k) {
 }
 
 std::tuple<TensorMeta, TensorMeta> topk_meta(const TensorMeta& x, int64_t k, int64_t dim) {
+  PRONG_CHECK(x.dtype != DType::kBool, kRuntime, "topk does not support bool dtypes on CPU");
   const int64_t d = wrap_dim(dim, x.rank());
   const int64_t n = x.rank() ? x.sizes[static_cast<size_t>(d)] : 1;
   PRONG_CHECK(k >= 0 && k <= n, kRuntime, "selected index k out of range");
@@ -127,7 +128,6 @@ std::tuple<TensorMeta, TensorMeta> topk_meta(const TensorMeta& x, int64_t k, int
 
 std::tuple<Tensor, Tensor> top(const Tensor& x, int64_t k, int64_t dim, bool largest,
                                bool in_order) {
-  PRONG_CHECK(x.dtype() != DType::kBool, kRuntime, "topk does not support bool dtypes on CPU");
   const auto [meta, index_meta] = topk_meta(x.meta(), k, dim);
   const ReduceView v = view_along(x, wrap_dim(dim, x.rank()), x.dtype());
   const Tensor values = Tensor::empty(meta.sizes, x.dtype()),
@@ -179,8 +179,8 @@ std::tuple<Tensor, Tensor> pick(const Tensor& x, int64_t dim, bool keepdim, F&& 
   return {values, places};
 }
 
-void refuse_bool(const char* kernel, const Tensor& x) {
-  PRONG_CHECK(x.dtype() != DType::kBool, kNotImplemented, '"', kernel,
+void refuse_bool(const char* kernel, const TensorMeta& x) {
+  PRONG_CHECK(x.dtype != DType::kBool, kNotImplemented, '"', kernel,
               "\" not implemented for 'Bool'");
 }
 void check_has_elements(const char* op, const TensorMeta& x, int64_t dim) {
@@ -188,24 +188,33 @@ void check_has_elements(const char* op, const TensorMeta& x, int64_t dim) {
               "(): Expected reduction dim ", dim, " to have non-zero size.");
 }
 
-std::tuple<Tensor, Tensor> kth(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
+void check_kth(const TensorMeta& x, int64_t k, int64_t dim) {
   const int64_t d = wrap_dim(dim, x.rank());
-  const int64_t n = x.rank() ? x.sizes()[static_cast<size_t>(d)] : 1;
+  const int64_t n = x.rank() ? x.sizes[static_cast<size_t>(d)] : 1;
   PRONG_CHECK(k >= 1 && k <= n, kRuntime,
               "kthvalue(): selected number k out of range for dimension ", d);
   refuse_bool("kthvalue_cpu", x);
+}
+
+std::tuple<Tensor, Tensor> kth(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
+  check_kth(x.meta(), k, dim);
+  const int64_t d = wrap_dim(dim, x.rank());
   return pick(x, d, keepdim, [&](auto tag, auto& row) {
     std::nth_element(row.begin(), row.begin() + (k - 1), row.end());
     return place_of<typename decltype(tag)::type>(row[static_cast<size_t>(k - 1)]);
   });
 }
 
+void check_median(const TensorMeta& x, int64_t dim) {
+  check_has_elements("median", x, wrap_dim(dim, x.rank()));
+  refuse_bool("median_out", x);
+}
+
 // The lower of the two in the middle; a NaN if there is one.
 std::tuple<Tensor, Tensor> median_along(const Tensor& x, int64_t dim, bool keepdim,
                                         bool skips_nan) {
   const int64_t d = wrap_dim(dim, x.rank());
-  check_has_elements("median", x.meta(), d);
-  refuse_bool("median_out", x);
+  check_median(x.meta(), d);
   return pick(x, d, keepdim, [&](auto tag, auto& row) {
     using T = typename decltype(tag)::type;
     const auto is_nan = [](const Placed<T>& p) {
@@ -227,7 +236,7 @@ std::tuple<Tensor, Tensor> median_along(const Tensor& x, int64_t dim, bool keepd
 Tensor flat(const Tensor& x) { return call_tensor("reshape", x, Dims{-1}); }
 
 Tensor median_of(const Tensor& x, bool skips_nan) {
-  refuse_bool("median_cpu", x);
+  refuse_bool("median_cpu", x.meta());
   if (x.numel() == 0) {
     const Tensor out = Tensor::empty({}, x.dtype());
     if (is_floating(x.dtype()))
@@ -289,7 +298,8 @@ void register_parts(Registry& r) {
          "kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> (Tensor values, "
          "Tensor indices)")
       .doc("The k-th smallest element along dim, and where it is.")
-      .shape([](const TensorMeta& x, int64_t, int64_t dim, bool keepdim) {
+      .shape([](const TensorMeta& x, int64_t k, int64_t dim, bool keepdim) {
+        check_kth(x, k, dim);
         return picked_meta(x, dim, keepdim);
       })
       .kernel([](const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
@@ -309,12 +319,14 @@ void register_parts(Registry& r) {
         .doc(skips_nan ? "The median of the numbers that are not NaN."
                        : "The lower median; NaN if there is one.")
         .shape([](const TensorMeta& x) {
+          refuse_bool("median_cpu", x);
           return TensorMeta{{}, x.dtype};
         })
         .grad("input", "input, result", [](Gradient& g) { return grad_of_whole_median(g); })
         .samples({{"t(3, 5)"}, {"t(4)"}});
     along.doc("The lower median along dim, and where it is.")
         .shape([](const TensorMeta& x, int64_t dim, bool keepdim) {
+          check_median(x, dim);
           return picked_meta(x, dim, keepdim);
         })
         .grad("input", "result.1",
@@ -339,6 +351,7 @@ void register_parts(Registry& r) {
           "The most frequent value along dim (the smallest of them at a tie), and where it last "
           "is.")
       .shape([](const TensorMeta& x, int64_t dim, bool keepdim) {
+        check_has_elements("mode", x, wrap_dim(dim, x.rank()));
         return picked_meta(x, dim, keepdim);
       })
       .kernel(
@@ -350,9 +363,9 @@ void register_parts(Registry& r) {
 
 // ── quantiles ──
 
-Tensor quantile_of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                   const std::string& how) {
-  PRONG_CHECK(x.dtype() == DType::kFloat32 || x.dtype() == DType::kFloat64, kRuntime,
+void check_quantile(const TensorMeta& x, const TensorMeta& q, std::optional<int64_t> dim,
+                    const std::string& how) {
+  PRONG_CHECK(x.dtype == DType::kFloat32 || x.dtype == DType::kFloat64, kRuntime,
               "quantile() input tensor must be either float or double dtype");
   PRONG_CHECK(q.rank() <= 1, kRuntime, "quantile() q must be a scalar or 1D tensor");
   PRONG_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" ||
@@ -361,9 +374,23 @@ Tensor quantile_of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim,
               "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, "
               "but got ",
               how);
+  const int64_t n =
+      dim && x.rank() ? x.sizes[static_cast<size_t>(wrap_dim(*dim, x.rank()))] : x.numel();
+  PRONG_CHECK(n > 0, kRuntime, "quantile() input tensor must be non-empty");
+}
+// A share is known beforehand where it is a number.
+void check_share(DataCheck& c) {
+  const IValue& q = c["q"];
+  if (q.is_tensor() && !q.tensor_impl()->is_wrapped_number) return c.may_fail();
+  const double share = q.is_tensor() ? q.to_tensor().item_double() : q.to_double();
+  if (!(share >= 0 && share <= 1)) c.may_fail();
+}
+
+Tensor quantile_of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                   const std::string& how) {
+  check_quantile(x.meta(), q.meta(), dim, how);
   const Tensor in = dim && x.rank() ? x : flat(x);
   const int64_t d = dim ? wrap_dim(*dim, x.rank()) : 0, n = in.size(d);
-  PRONG_CHECK(n > 0, kRuntime, "quantile() input tensor must be non-empty");
   const Tensor levels = q.to(DType::kFloat64).contiguous();
   for (int64_t j = 0; j < levels.numel(); ++j)
     PRONG_CHECK(levels.data<double>()[j] >= 0 && levels.data<double>()[j] <= 1, kRuntime,
@@ -411,7 +438,8 @@ void register_quantile(Registry& r) {
          "interpolation: str = \"linear\") -> Tensor")
       .doc("The value that a share q of the elements lies below, along dim or of all.")
       .shape([](const TensorMeta& x, const TensorMeta& q, std::optional<int64_t> dim, bool keepdim,
-                const std::string&) {
+                const std::string& how) {
+        check_quantile(x, q, dim, how);
         Dims sizes = dim       ? with_dim(x.sizes, wrap_dim(*dim, x.rank()), keepdim ? 1 : -1)
                      : keepdim ? Dims(static_cast<size_t>(x.rank()), 1)
                                : Dims();
@@ -421,7 +449,10 @@ void register_quantile(Registry& r) {
       .kernel([](const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                  const std::string& how) { return quantile_of(x, q, dim, keepdim, how); })
       .composite()
-      .samples({{"t(3, 5), 0.3"}, {"t(3, 5), 0.5, dim=1, keepdim=True"}})
+      .checks(&check_share)
+      .samples({{"t(3, 5), 0.3"},
+                {"t(3, 5), 0.5, dim=1, keepdim=True"},
+                {"t(3, 5), torch.tensor([0.25, 0.5]), 1"}})
       .reference("np.quantile(input, q, axis=dim, keepdims=keepdim)");
 }
 

@@ -1,6 +1,7 @@
 // See classes.h. Rows are worked on by any thread; sums over rows are taken in their order.
 #include "ops/kernels/classes.h"
 
+#include "ops/kernels/folds.h"
 #include "ops/kernels/reduce.h"
 #include "ops/scalar_math.h"
 
@@ -16,13 +17,6 @@ struct TopFold {
   PRONG_INLINE T identity() const { return -std::numeric_limits<T>::infinity(); }
   PRONG_INLINE T lift(T x) const { return x; }
   PRONG_INLINE T combine(T a, T b) const { return math::larger(a, b); }
-};
-template <class T>
-struct SumFold {
-  using Acc = T;
-  PRONG_INLINE T identity() const { return 0; }
-  PRONG_INLINE T lift(T x) const { return x; }
-  PRONG_INLINE T combine(T a, T b) const { return a + b; }
 };
 template <class T>
 struct ExpFold : SumFold<T> {

@@ -267,6 +267,14 @@ void for_undone(const Geometry& g, const TapOutcome& outcome, F&& f) {
 
 }  // namespace
 
+Dims spread(const Dims& d, size_t n, const char* what) {
+  if (d.size() == 1) return Dims(n, d[0]);
+  PRONG_CHECK(d.size() == n, kRuntime, "expected ", what,
+              " to be a single integer value or a list of ", n,
+              " values to match the convolution dimensions, but got ", what, "=", d);
+  return d;
+}
+
 Dims conv_sizes(const TensorMeta& input, const TensorMeta& weight, const ConvParams& p) {
   const int64_t spatial = weight.rank() - 2;
   PRONG_CHECK(input.rank() == weight.rank(), kRuntime, "Expected ", spatial + 1,
@@ -297,13 +305,16 @@ Dims conv_sizes(const TensorMeta& input, const TensorMeta& weight, const ConvPar
   return out;
 }
 
+void check_bias(const TensorMeta& weight, const TensorMeta& bias) {
+  PRONG_CHECK(bias.rank() == 1 && bias.sizes[0] == weight.sizes[0], kRuntime,
+              "Given weight of size ", weight.sizes, ", expected bias to be 1-dimensional with ",
+              weight.sizes[0], " elements, but got bias of size ", bias.sizes, " instead");
+}
+
 Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                 const ConvParams& p) {
   const Dims sizes = conv_sizes(input.meta(), weight.meta(), p);
-  PRONG_CHECK(!bias || (bias->rank() == 1 && bias->size(0) == weight.size(0)), kRuntime,
-              "Given weight of size ", weight.sizes(), ", expected bias to be 1-dimensional with ",
-              weight.size(0), " elements, but got bias of size ", bias ? bias->sizes() : Dims{},
-              " instead");
+  if (bias) check_bias(weight.meta(), bias->meta());
   if (size_of(input.dtype()) == 2 && is_floating(input.dtype())) {  // sums of many terms
     std::optional<Tensor> wide;
     if (bias) wide = bias->to(DType::kFloat32);

@@ -12,7 +12,10 @@ struct ConvParams {
 
 // input [N, C, *in], weight [O, C / groups, *kernel] → sizes of the result [N, O, *out]; PyTorch's
 // errors on a mismatch.
+// One value of `d` stands for all n spatial dimensions.
+Dims spread(const Dims& d, size_t n, const char* what);
 Dims conv_sizes(const TensorMeta& input, const TensorMeta& weight, const ConvParams& p);
+void check_bias(const TensorMeta& weight, const TensorMeta& bias);
 Tensor convolve(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
                 const ConvParams& p);
 // The gradient to an input of these sizes, from the gradient of the result [N, O, *out].

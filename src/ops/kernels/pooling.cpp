@@ -8,6 +8,11 @@
 
 namespace prong {
 
+void check_pooled(DType dtype) {
+  PRONG_CHECK(dtype != DType::kBool && !is_complex(dtype), kNotImplemented,
+              "pooling is not implemented for '", scalar_type_name(dtype), "'");
+}
+
 namespace {
 
 int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
@@ -74,8 +79,7 @@ Dims output_sizes(DimsView sizes, const PoolAxes& axes) {
 
 // Loops are made for float, double and int64.
 DType loop_dtype(DType dtype) {
-  PRONG_CHECK(dtype != DType::kBool && !is_complex(dtype), kNotImplemented,
-              "pooling is not implemented for '", scalar_type_name(dtype), "'");
+  check_pooled(dtype);
   return dtype == DType::kFloat64 ? dtype : is_floating(dtype) ? DType::kFloat32 : DType::kInt64;
 }
 template <class F>

@@ -29,6 +29,7 @@ struct PoolParams {
   bool counts_padding = true;
 };
 
+void check_pooled(DType dtype);  // not bools, nor complex numbers
 // Sizes of the result's spatial dimensions; PyTorch's errors.
 Dims pool_sizes(const TensorMeta& input, const PoolParams& p);
 PoolAxes pool_axes(const TensorMeta& input, const PoolParams& p);

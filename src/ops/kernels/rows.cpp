@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ops/kernels/folds.h"
 #include "ops/scalar_math.h"
 
 namespace prong {
@@ -37,13 +38,6 @@ struct SmallestFold {
   }
   PRONG_INLINE T lift(T x) const { return x; }
   PRONG_INLINE T combine(T a, T b) const { return math::smaller(a, b); }
-};
-template <class T>
-struct SumFold {
-  using Acc = T;
-  PRONG_INLINE T identity() const { return 0; }
-  PRONG_INLINE T lift(T x) const { return x; }
-  PRONG_INLINE T combine(T a, T b) const { return a + b; }
 };
 
 using detail::fold_row;

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "capture/stand_ins.h"
+
 namespace prong::capture {
 
 namespace {
@@ -107,6 +109,11 @@ class Prover final : public DataCheck {
 
   void within(const IValue& tensor, IntRange range, std::optional<int64_t> ignored) override {
     const TensorImpl& i = *tensor.tensor_impl();
+    if (i.numel > 0 && i.storage->deferred().get() == no_data().get()) {  // looked at later
+      proof_.checks.push_back(
+          {Ref<TensorImpl>(tensor.tensor_impl()), range.low, range.high, ignored});
+      return;
+    }
     const std::optional<IntRange> known = ranges_.of(tensor, ignored);
     proof_.holds &= known && range.contains(*known);
     proof_.is_for_all &= !ranges_.has_read();

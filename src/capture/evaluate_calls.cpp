@@ -381,7 +381,7 @@ Evaluator::Next Evaluator::store_attribute(const Instruction& i) {
   const bool is_gradient = t && term(1).is_tensor() && std::strcmp(text_of(name), "grad") == 0;
   if (is_gradient) {
     if (term(2).is_tensor() || (term(2).is_same() && value == Py_None))
-      t->write_gradient(owner);
+      t->write_gradient(owner, value);
     else
       t->give_up("a gradient is assigned");
   } else if (t && !follow_store(owner, term(1), name, value, term(2)))

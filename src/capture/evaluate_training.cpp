@@ -87,7 +87,7 @@ Term gathered(Tracker& t, PyObject* const* args, const std::vector<Term>& terms,
 
 // _run_backward(roots, gradients, keep_graph, create_graph, inputs, returns, allow_unused)
 Term ran_backward(Tracker& t, PyObject* const* args, const std::vector<Term>& terms,
-                  PyObject* result) {
+                  PyObject* result, uint64_t nodes_before) {
   std::vector<Term> given;
   for (const size_t i : {size_t{0}, size_t{1}, size_t{4}})
     if (!read_items(t, args[i], terms[i], &given)) {
@@ -99,6 +99,7 @@ Term ran_backward(Tracker& t, PyObject* const* args, const std::vector<Term>& te
   for (const size_t i : {size_t{2}, size_t{3}, size_t{5}, size_t{6}})
     if (!t.is_plain(terms[i], args[i])) t.give_up("a backward pass with options that vary");
   if (PyObject_IsTrue(args[3]) == 1) t.give_up("gradients of gradients");
+  t.note_backward(args, nodes_before);
   t.ran_backward();
   std::vector<Term> items;
   std::vector<PyObject*> objects;
@@ -124,7 +125,7 @@ Term Evaluator::core_call_term(CoreFunction function, PyObject* const* args,
   }
   switch (function) {
   case CoreFunction::kRunBackward:
-    if (terms.size() == 7) return ran_backward(t, args, terms, result);
+    if (terms.size() == 7) return ran_backward(t, args, terms, result, nodes_before_call_);
     break;
   case CoreFunction::kGatherState:
     if (terms.size() == 3) return gathered(t, args, terms, result);
@@ -140,7 +141,7 @@ Term Evaluator::core_call_term(CoreFunction function, PyObject* const* args,
         return {};
       }
       if (function == CoreFunction::kClearGradients) {
-        t.write_gradient(param);
+        t.write_gradient(param, Py_None);
         continue;
       }
       const bool has = has_gradient(param);

@@ -99,13 +99,14 @@ Term Tracker::read_history(PyObject* tensor, PyObject* value) {
   return Term::same();
 }
 
-void Tracker::write_gradient(PyObject* tensor) {
+void Tracker::write_gradient(PyObject* tensor, PyObject* value) {
   TensorImpl* impl = door().impl_of(tensor);
   const int32_t index = gradient_of(impl);
   if (index >= 0)
     gradients_[static_cast<size_t>(index)].is_written = true;
   else if (gradient_now(impl).defined())
     own_leaves_.push_back(Tensor(Ref<TensorImpl>(impl)));
+  note_gradient_set(impl, value == Py_None ? nullptr : door().impl_of(value));
 }
 
 void Tracker::accumulating(const Tensor& leaf) {
@@ -116,9 +117,6 @@ void Tracker::ran_backward() {
   if (context()[ContextWord::kSavingHooks]) give_up("hooks see what a backward pass saved");
   if (eager::is_anomaly_enabled()) give_up("anomaly mode");
   plan_->has_backward = true;
-  // What the gradient rules compute from sizes and numbers stands in the graph as numbers.
-  looked_at_sizes();
-  pin_bound_numbers();
   for (const Accumulated& a : accumulated_) {
     if (a.has_hooks) give_up("a hook runs in a backward pass");
     const int32_t index = gradient_of(a.leaf.impl());

@@ -257,7 +257,6 @@ bool Plan::find_numbers(PyObject* const* args, const std::vector<std::vector<IVa
 }
 
 bool Plan::fill_numbers(PlanProgram& p, const Found& found, std::vector<IValue>* numbers_now) {
-  *numbers_now = p.numbers;
   for (VaryingNumber& v : p.varying) {
     PyObject* now = found.values[static_cast<size_t>(v.number)].get();
     IValue& n = (*numbers_now)[v.at];

@@ -65,6 +65,7 @@ PyObject* apply_operator(int code, PyObject* a, PyObject* b);
 const char* operator_text(int code);
 // By the numbers of a trace: might an op refuse another one there?
 std::vector<bool> refusable_numbers(const Trace& trace);
+std::optional<double> value_of(const IValue& number);  // an int, a float, or such a wrapped one
 // Can it fail for some ints or floats?
 bool never_fails(int code);
 

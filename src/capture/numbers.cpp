@@ -204,15 +204,6 @@ bool Tracker::note_write(PyObject* dict, PyObject* key, PyObject* value, Term te
   return true;
 }
 
-// Those that ops have been given so far.
-void Tracker::pin_bound_numbers() {
-  const auto pin_in = [&](const Trace& trace) {
-    for (const auto& [slot, number] : trace.varying) pin(Term::number(number));
-  };
-  for (const Part& p : parts_) pin_in(*p.trace);
-  if (const Trace* open = thread_recorder().open_trace()) pin_in(*open);
-}
-
 // ── the end of the recording ──
 
 // Numbers that turned out to be facts become guards and constants; what nobody needs is not found
@@ -293,8 +284,6 @@ bool Tracker::guards_number(const NumberStep& s, PyObject* value, int32_t place)
 
 // ── numbers as arguments of ops ──
 
-namespace {
-
 std::optional<double> value_of(const IValue& n) {
   if (n.is_int()) return static_cast<double>(n.to_int());
   if (n.is_float()) return n.to_double();
@@ -309,6 +298,8 @@ std::optional<double> value_of(const IValue& n) {
     return std::nullopt;
   }
 }
+
+namespace {
 
 bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 

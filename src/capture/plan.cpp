@@ -305,6 +305,12 @@ std::vector<int64_t> Plan::sizes_of_call(PyObject* const* args, const Found& fou
   return sizes;
 }
 
+const Plan::Accepted* Plan::accepted(const std::vector<int64_t>& sizes) const {
+  const auto known = std::find_if(accepted_.begin(), accepted_.end(),
+                                  [&](const Accepted& a) { return a.sizes == sizes; });
+  return known == accepted_.end() ? nullptr : &*known;
+}
+
 void Plan::accept(std::vector<int64_t> sizes, std::vector<PlanCheck> checks) {
   if (accepted_.size() == kMaxAccepted) accepted_.erase(accepted_.begin());
   accepted_.push_back({std::move(sizes), std::move(checks)});
@@ -359,20 +365,27 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
   const uint64_t effects_before = effects_done;
   try {
     std::vector<std::vector<IValue>> varying(programs.size());
-    for (size_t i = 0; i < programs.size(); ++i)
-      if (!programs[i].varying.empty() && !programs[i].waits &&
-          !fill_numbers(programs[i], found, &varying[i]))
-        return std::nullopt;
-    if (has_writes || drops_nodes) {
+    const Accepted* known = nullptr;
+    if (has_writes || drops_nodes || is_derived) {
       std::vector<int64_t> sizes = sizes_of_call(args, found);
-      const auto known = std::find_if(accepted_.begin(), accepted_.end(),
-                                      [&](const Accepted& a) { return a.sizes == sizes; });
-      if (known == accepted_.end()) {
-        *new_sizes = std::move(sizes);
+      known = accepted(sizes);
+      if (!known && is_retraced) known = go_again(sizes, args, found);
+      if (!known) {
+        if (!is_derived) *new_sizes = std::move(sizes);
         return std::nullopt;
       }
       if (!indices_fit(known->checks, args)) return std::nullopt;  // evaluating raises
     }
+    const auto numbers_of = [&](size_t i) -> const std::vector<IValue>& {
+      return known && !known->inputs.empty() ? known->inputs[i] : programs[i].numbers;
+    };
+    const auto fill = [&](size_t i) {
+      if (programs[i].varying.empty()) return true;
+      varying[i] = numbers_of(i);
+      return fill_numbers(programs[i], found, &varying[i]);
+    };
+    for (size_t i = 0; i < programs.size(); ++i)
+      if (!programs[i].waits && !fill(i)) return std::nullopt;
     std::vector<IValue> inputs;
     std::optional<ContextGuard> restore;
     if (has_backward) {
@@ -388,14 +401,14 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     };
     for (size_t i = 0; i < programs.size(); ++i) {
       PlanProgram& p = programs[i];
-      if (!goes_as_recorded(i) || (p.waits && !fill_numbers(p, found, &varying[i]))) {
+      if (!goes_as_recorded(i) || (p.waits && !fill(i))) {
         PRONG_CHECK(effects_done == effects_before, kInternal,
                     "a number that a replay needs after a write cannot be had");
         return std::nullopt;
       }
       inputs.clear();
       for (const TensorSource& s : p.inputs) inputs.push_back(value(s, args, results));
-      for (const IValue& n : p.varying.empty() ? p.numbers : varying[i]) inputs.push_back(n);
+      for (const IValue& n : p.varying.empty() ? numbers_of(i) : varying[i]) inputs.push_back(n);
       std::vector<IValue> given = p.runner->run(inputs);
       if (p.is_picked) {
         std::vector<IValue> picked;

@@ -9,6 +9,7 @@
 
 #include "capture/number_steps.h"
 #include "capture/python_door.h"
+#include "capture/retrace.h"
 #include "capture/runner.h"
 #include "eager/node.h"
 #include "runtime/context.h"
@@ -95,9 +96,14 @@ struct PlanProgram {
   std::vector<TensorSource> inputs;
   std::vector<size_t> picked;  // of the runner's results, if is_picked
   bool is_picked = false;
-  std::vector<IValue> numbers;  // after the tensors
+  std::vector<IValue> numbers;  // after the tensors, as they were recorded
+  std::vector<size_t> slots;    // where they stand in the trace
   std::vector<VaryingNumber> varying;
-  bool waits = false;  // for numbers that earlier programs give
+  std::shared_ptr<const Trace> trace;
+  bool waits = false;                      // for numbers that earlier programs give
+  bool is_loop = false, is_taped = false;  // what the runner is
+
+  void take_numbers(const NumberInputs& inputs);  // these of the trace's
 };
 
 // How the result is built.
@@ -207,7 +213,12 @@ class Plan {
   std::vector<Effect> effects;
   std::vector<Leaf> leaves;
   std::vector<Spent> spent;
-  bool has_backward = false;    // a pass over the tape that the call itself made, which is not made
+  bool has_backward = false;  // a pass over the tape that the call itself made, which is not made
+  Retrace retrace;            // roots as those of the rehearsal
+  std::vector<int32_t> retraced_gradients;  // of which root each root is the .grad
+  bool is_retraced = false;                 // it tells for new sizes whether all ops take them
+  bool is_derived = false;                  // and numbers of the programs, which follow from them
+  Ref<ProgramCache> cache;      // where programs come from that take more numbers as inputs
   bool is_unprofiled = false;   // something else is done while a profile is taken
   std::vector<Template> nodes;  // what several places hold
   Template result{};
@@ -252,6 +263,17 @@ class Plan {
   std::optional<int64_t> rehearse(const NumberStep& s, PyObject* const* args,
                                   const std::vector<std::vector<IValue>>& results, Found& found);
   static bool fill_numbers(PlanProgram& p, const Found& found, std::vector<IValue>* numbers_now);
+  struct Accepted {
+    std::vector<int64_t> sizes;
+    std::vector<PlanCheck> checks;
+    std::vector<std::vector<IValue>> numbers{};  // of each trace; none: as they were recorded
+    std::vector<std::vector<IValue>> inputs{};   // of each program, from these
+    void choose_inputs(const std::vector<PlanProgram>& programs);
+  };
+  const Accepted* accepted(const std::vector<int64_t>& sizes) const;
+  const Accepted* go_again(std::vector<int64_t> sizes, PyObject* const* args, const Found& found);
+  bool has_rehearsed(const Retrace::Result& result, const Found& found) const;
+  bool take_inputs(const std::vector<std::vector<IValue>>& numbers);
   std::vector<int64_t> sizes_of_call(PyObject* const* args, const Found& found) const;
   bool leaf_fits(const Leaf& leaf, PyObject* const* args) const;
   bool indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const;
@@ -260,11 +282,8 @@ class Plan {
   Found found_;               // by fits(), for the run() that follows
   std::vector<Kept> opened_;  // the same: arguments, and the items of their containers
   std::vector<Remembered> remembered_;
-  struct Accepted {
-    std::vector<int64_t> sizes;
-    std::vector<PlanCheck> checks;
-  };
   std::vector<Accepted> accepted_;
+  std::vector<std::vector<int64_t>> refused_;  // sizes that take another program
 };
 
 // What a plan that must not fail asks of a call's tensors: how they lie, and which share memory.

@@ -10,6 +10,7 @@
 #include "capture/segment_lock.h"
 #include "capture/stand_ins.h"
 #include "capture/tracker.h"
+#include "eager/engine.h"
 #include "ops/kernels/pointwise.h"
 
 namespace prong::capture {
@@ -230,6 +231,7 @@ ValueId Recorder::open_value(const TensorImpl* impl) const {
 }
 
 void Recorder::settle(const char* reason) {
+  if (is_dry_) throw DataNeeded{};
   if (ForkedBody* body = ForkedBody::current())
     body->refuse(reason ? reason : "an op that its data may make fail");
   if (reason && observer_) observer_->on_break(reason, has_work());
@@ -251,6 +253,21 @@ IValue Recorder::run_now(const OpDef& op, std::span<const IValue> args, const ch
   settle(cat(reason, " (", op.base_name(), ")").c_str());
   RecordingOff off;
   return op.kernel()(op, args);
+}
+
+IValue Recorder::run_composite(const OpDef& op, std::span<const IValue> args, KernelFn run) {
+  Tracker* const tracker = is_dry_ || is_composing_ ? nullptr : current_tracker();
+  if (!tracker || eager::backward_pass()) return run(op, args);
+  struct Scope {
+    ~Scope() { is_composing = false; }
+    bool& is_composing;
+  } scope{is_composing_};
+  is_composing_ = true;
+  has_composed_shortcut_ = false;
+  const uint64_t nodes_before = num_recorded_, modes = context()[ContextWord::kModes];
+  IValue result = run(op, args);
+  tracker->on_composite(op, args, modes, nodes_before, has_composed_shortcut_);
+  return result;
 }
 
 IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
@@ -285,7 +302,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   for_each_tensor(args, [&](const IValue& t) {
     const Storage& storage = *t.tensor_impl()->storage;
     const Ref<DeferredWork> work = storage.deferred();
-    if (!work) return;
+    if (!work || (is_dry_ && work.get() == no_data().get())) return;
     if (work.get() != segment_.get() && body)
       body->refuse("work of another thread is needed");
     else if (work.get() != segment_.get())
@@ -444,6 +461,9 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
   if (raw.is_tensor() && outputs[0].tensor_impl() != nullptr) {
     for (size_t i = 0; i < args.size(); ++i)
       if (args[i].is_tensor() && args[i].tensor_impl() == outputs[0].tensor_impl()) {
+        has_composed_shortcut_ = true;
+        // What follows from sizes there is found out by going the same way again.
+        if (is_dry_ || is_composing_ || eager::backward_pass()) return args[i];
         if (Tracker* tracker = current_tracker())
           tracker->on_shortcut(op, args, i);
         else
@@ -468,8 +488,8 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     if (i == 0) node.first_output = v;
   }
   s.trace_->nodes.push_back(std::move(node));
-  s.trace_->key.push_back(uint64_t{6} << 60 | outputs.size());  // as many as a size, for unbind()
   if (raw.is_tensor()) return outputs[0];
+  s.trace_->key.push_back(uint64_t{6} << 60 | outputs.size());  // as many as a size, for unbind()
   return raw.is_list() ? IValue::list(std::move(outputs)) : IValue::tuple(std::move(outputs));
 }
 
@@ -518,7 +538,7 @@ TraceNode Recorder::make_node(Segment& s, const OpDef& op, std::span<const IValu
 Operand Recorder::operand(Segment& s, const IValue& v) {
   Trace& trace = *s.trace_;
   const auto coded = [&](Operand::Kind kind, size_t index) {
-    trace.key.push_back(uint64_t{2} << 60 | static_cast<uint64_t>(kind) << 56 | index);
+    trace.key.push_back(operand_code(kind, index));
     return Operand{kind, static_cast<int32_t>(index)};
   };
   const auto number = [&](uint64_t kind) {

@@ -49,6 +49,7 @@ class Segment final : public DeferredWork {
  private:
   friend class Recorder;
   friend class ForkedBody;
+  friend class Retracing;
   struct Live {  // of a value
     Ref<TensorImpl> impl;
     Ref<Storage> storage;
@@ -132,8 +133,12 @@ class SegmentObserver {
 
 class Recorder final : public eager::KernelStandIn {
  public:
-  Recorder() = default;
+  // A dry one records and never runs: its inputs have no memory. What would need a value throws
+  // DataNeeded (stand_ins.h).
+  explicit Recorder(bool is_dry = false) : is_dry_(is_dry) {}
+  bool is_dry() const { return is_dry_; }
   IValue run_kernel(const OpDef& op, std::span<const IValue> args) override;
+  IValue run_composite(const OpDef& op, std::span<const IValue> args, KernelFn run) override;
 
   // Runs what was put off. The reason is for reports; null: the end of the call.
   void settle(const char* reason);
@@ -173,6 +178,7 @@ class Recorder final : public eager::KernelStandIn {
  private:
   friend class Segment;
   friend class ForkedBody;
+  friend class Retracing;
   Segment& open();
   // The same; what it gives is known to the tracker.
   IValue run_step(const OpDef& op, std::span<const IValue> args, const char* reason);
@@ -193,6 +199,8 @@ class Recorder final : public eager::KernelStandIn {
   std::atomic<Tracker*> tracker_{nullptr};
   std::atomic<const char*> spoiled_{nullptr};
   std::unordered_set<std::string> reads_data_;  // calls that are no views, see record_view
+  const bool is_dry_;
+  bool is_composing_ = false, has_composed_shortcut_ = false;
 };
 
 // Turns recording off for a scope: what runs inside runs kernels.

@@ -47,6 +47,7 @@ class Rehearsal {
   };
 
   bool is_empty() const { return questions.empty(); }
+  bool is_needed(size_t part, size_t node) const { return needed_[part][node]; }
   int32_t ask(Question q);
   // After the recording: which nodes have to be gone through.
   void prepare();

@@ -187,6 +187,18 @@ class Native final : public Backend {
   }
 };
 
+uint64_t hash_of_key(const std::vector<uint64_t>& key) {
+  uint64_t h = 0x9e3779b97f4a7c15ull;
+  for (const uint64_t w : key) {
+    h ^= w + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
+    h *= 0xff51afd7ed558ccdull;
+    h ^= h >> 33;
+  }
+  return h;
+}
+
+}  // namespace
+
 bool same_number(const IValue& a, const IValue& b) {
   if (a.tag() != b.tag()) return false;
   if (a.is_int()) return a.to_int() == b.to_int();
@@ -208,18 +220,6 @@ bool same_number(const IValue& a, const IValue& b) {
   return bits(a) == bits(b);
 }
 
-uint64_t hash_of_key(const std::vector<uint64_t>& key) {
-  uint64_t h = 0x9e3779b97f4a7c15ull;
-  for (const uint64_t w : key) {
-    h ^= w + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
-    h *= 0xff51afd7ed558ccdull;
-    h ^= h >> 33;
-  }
-  return h;
-}
-
-}  // namespace
-
 Ref<Runner> node_loop(std::shared_ptr<const Trace> trace, const NumberInputs& number_inputs,
                       bool taped) {
   return make_ref<NodeLoop>(std::move(trace), number_inputs, taped);
@@ -232,6 +232,8 @@ ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace
   const uint64_t hash = hash_of_key(trace->key);
   NumberInputs number_inputs(trace->numbers.size(), false);
   for (const auto& [slot, number] : trace->varying) number_inputs[slot] = true;
+  for (const size_t slot : trace->sized) number_inputs[slot] = true;
+  const NumberInputs asked = number_inputs;
   const char* why_new = "the ops are others than before";
   {
     std::lock_guard lock(mutex_);
@@ -242,8 +244,7 @@ ProgramCache::Found ProgramCache::find(const std::shared_ptr<const Trace>& trace
       for (Variant& v : e.variants) {
         bool fits = true;
         for (size_t i = 0; i < v.numbers.size(); ++i) {
-          if (v.number_inputs[i] ||
-              (!trace->varying.count(i) && same_number(v.numbers[i], trace->numbers[i])))
+          if (v.number_inputs[i] || (!asked[i] && same_number(v.numbers[i], trace->numbers[i])))
             continue;
           fits = false;
           number_inputs[i] = true;  // it has had two values: from now on it may have any

@@ -7,6 +7,7 @@
 #include "capture/forked_body.h"
 #include "capture/recorder.h"
 #include "capture/segment_lock.h"
+#include "capture/stand_ins.h"
 #include "capture/tracker.h"
 #include "eager/engine.h"
 #include "eager/modes.h"
@@ -194,7 +195,7 @@ void Segment::let_go() {
   for (Storage* s : read_) s->remove_reader();
   read_.clear();
   for (const Written& w : written_) {
-    w.storage->set_deferred(nullptr);
+    w.storage->set_deferred(recorder_.is_dry() ? no_data() : Ref<DeferredWork>());
     // Versions were counted before the work was done: what was derived from the memory meanwhile
     // (packed weights) may be from before a write.
     w.storage->attach({});
@@ -224,6 +225,11 @@ void Segment::run() {
   SegmentObserver* observer = recorder_.observer();
   const bool is_dead =
       trace.outputs.empty() && !trace.has_writes && !trace.may_raise && !trace.draws;
+  if (Tracker* tracker = current_tracker()) {
+    std::vector<TensorImpl*> impls;
+    for (const Live& live : live_) impls.push_back(live.impl.get());
+    tracker->foresee(trace, impls);
+  }
   ProgramCache::Found found;
   if (!is_dead) {
     found = recorder_.cache()->find(trace_, tensors, observer);
@@ -293,6 +299,7 @@ bool Segment::is_running_here() const {
 }
 
 void Segment::settle() {
+  if (recorder_.is_dry()) throw DataNeeded{};
   if (is_running_here()) return;
   if (!is_closed_ && Recorder::current() == &recorder_)
     recorder_.settle("Python needs the value of a tensor");
@@ -301,6 +308,7 @@ void Segment::settle() {
 }
 
 void Segment::run_all() {
+  if (recorder_.is_dry()) throw DataNeeded{};
   if (is_running_here()) return;
   // References that go away here may be the last ones to Python objects: they die after the lock is
   // open again.

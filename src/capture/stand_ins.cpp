@@ -31,6 +31,14 @@ Tensor stand_in_for(const TensorImpl& t) {
   return fake;
 }
 
+Ref<TensorImpl> blank_like(const TensorImpl& t, const Dims& sizes) {
+  const auto bytes = static_cast<size_t>(product(sizes)) * size_of(t.dtype);
+  Tensor blank = Tensor::view_of(make_ref<Storage>(bytes, no_data()), 0, sizes,
+                                 contiguous_strides(sizes), t.dtype);
+  blank.impl()->is_apart = t.is_apart;
+  return blank.ref();
+}
+
 bool may_alias(const OpDef& op) {
   if (op.is_random()) return false;
   if (op.is_composite()) return true;  // what its last op gives

@@ -14,6 +14,8 @@ struct DataNeeded {};
 const Ref<DeferredWork>& no_data();
 // With the same geometry.
 Tensor stand_in_for(const TensorImpl& t);
+// Of other sizes, without gaps.
+Ref<TensorImpl> blank_like(const TensorImpl& t, const Dims& sizes);
 // May the op give a view or its argument itself?
 bool may_alias(const OpDef& op);
 // What the op gives for these arguments, without data; none where it refuses them.

@@ -63,6 +63,7 @@ struct Trace {
   std::vector<IValue> constants;
   std::vector<IValue> numbers;        // ints and floats of this call
   std::map<size_t, int32_t> varying;  // numbers that are another at each call: number of the plan
+  std::vector<size_t> sized;          // numbers that follow from sizes
   std::vector<ValueId> inputs;        // in the order of first use
   std::vector<ValueId> outputs;       // set when the segment closes
   std::vector<Place> places;
@@ -80,6 +81,17 @@ struct Trace {
 // Numbers of the trace that are inputs of the compiled program (they changed between calls); the
 // others are constants.
 using NumberInputs = std::vector<bool>;
+
+// The word of a trace's key for an operand that is a value.
+inline uint64_t operand_code(Operand::Kind kind, size_t index) {
+  return uint64_t{2} << 60 | static_cast<uint64_t>(kind) << 56 | index;
+}
+inline bool is_value_code(uint64_t word) {
+  return word >> 56 == operand_code(Operand::Kind::kValue, 0) >> 56;
+}
+inline size_t value_of_code(uint64_t word) { return word & ((uint64_t{1} << 56) - 1); }
+
+bool same_number(const IValue& a, const IValue& b);  // of the same kind, too
 
 // A node's name as people read it: "mul_1", "relu_2": the op's base name and its count among those.
 std::vector<std::string> value_names(const Trace& trace);

@@ -376,6 +376,7 @@ void Tracker::on_segment(const SegmentEnd& end) {
   part.runner_outputs = trace.outputs;
   part.is_step = end.is_step;
   has_steps_ |= end.is_step;
+  cannot_retrace_ |= end.is_step;
   for (const ValueId v : trace.inputs) {
     const auto source = source_of(end.impls[static_cast<size_t>(v)]);
     if (!source) return give_up("a graph reads a tensor of unknown origin");
@@ -575,9 +576,11 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   if (taped && has_other_names_) give_up("a backward pass that is not followed");
   if (taped && has_inference_) give_up("inference mode inside a call that has gradients");
   if (!is_on()) return nullptr;
+  settle_retrace();
   settle_numbers();
   for (Part& p : parts_) {
     PlanProgram program;
+    program.trace = p.trace;
     program.inputs = p.inputs;
     // A program takes different names for different memory where something is written.
     NumberInputs inputs = p.number_inputs;
@@ -600,18 +603,15 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
       p.trace->outputs = p.wanted;
       inputs.assign(p.trace->numbers.size(), false);
       for (const auto& [slot, number] : p.trace->varying) inputs[slot] = true;
+      for (const size_t slot : p.trace->sized) inputs[slot] = true;
+      program.is_loop = true;
+      program.is_taped = taped;
       program.runner = with_tasks(p.trace, inputs, node_loop(p.trace, inputs, taped), false);
       plan_->drops_nodes |= !p.trace->regions.empty() && has_unread_node(*p.trace, p.wanted);
     }
-    const std::vector<bool> refusable = refusable_numbers(*p.trace);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i]) continue;
-      if (const auto v = p.trace->varying.find(i); v != p.trace->varying.end()) {
-        program.varying.push_back({program.numbers.size(), v->second, refusable[i], {}, {}});
-        program.waits |= plan_->numbers[static_cast<size_t>(v->second)].after > 0;
-      }
-      program.numbers.push_back(p.trace->numbers[i]);
-    }
+    program.take_numbers(inputs);
+    for (const VaryingNumber& v : program.varying)
+      program.waits |= plan_->numbers[static_cast<size_t>(v.number)].after > 0;
     plan_->programs.push_back(std::move(program));
   }
   if (pins_sizes_)

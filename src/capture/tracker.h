@@ -196,15 +196,23 @@ class Tracker {
   bool make_leaf(PyObject* tensor) {
     if (roots_.count(door().impl_of(tensor)) || door().impl_of(tensor)->grad_fn) return false;
     makes_leaves_ = true;
+    note_leaf(door().impl_of(tensor));
     return true;
   }
   // `a is b`, of tensors, is the same at each call.
   bool is_identity_fixed(PyObject* a, PyObject* b) const;
-  Term read_history(PyObject* tensor, PyObject* value);   // tensor.grad_fn
-  Term read_gradient(PyObject* tensor, PyObject* value);  // tensor.grad
-  void write_gradient(PyObject* tensor);                  // is about to be set or deleted
-  void accumulating(const Tensor& leaf);                  // in a backward pass, without the GIL
-  void ran_backward();                                    // after it
+  Term read_history(PyObject* tensor, PyObject* value);    // tensor.grad_fn
+  Term read_gradient(PyObject* tensor, PyObject* value);   // tensor.grad
+  void write_gradient(PyObject* tensor, PyObject* value);  // is about to be set
+  void accumulating(const Tensor& leaf);                   // in a backward pass, without the GIL
+  void ran_backward();                                     // after it
+  // ── steps beside ops (tape_steps.cpp) ──
+  void note_backward(PyObject* const* args, uint64_t nodes_before);  // of _run_backward, after it
+  void note_gradient_set(TensorImpl* leaf, TensorImpl* gradient);    // null: none from now on
+  void note_leaf(TensorImpl* leaf);
+  void on_composite(const OpDef& op, std::span<const IValue> args, uint64_t modes,
+                    uint64_t nodes_before, bool has_shortcut);
+  void foresee(Trace& trace, std::span<TensorImpl* const> impls);
 
   // owner.name = value, and `dict` is where it stands then; dict[key] = value. False: not followed.
   // list.append(value); the call may not read the list, neither before nor after.
@@ -294,6 +302,19 @@ class Tracker {
     Term term;
     Effect::Kind kind = Effect::Kind::kAttribute;
   };
+  bool begin_step(TapeStep& step, uint64_t nodes_before);
+  bool note_argument(RetracedArgument& to, const IValue& v);
+  std::vector<Retrace::Outside> retraced_outside();
+  bool is_of_sizes(int32_t number) const;
+  using NumbersAt = std::map<std::pair<size_t, size_t>, int32_t>;  // by part and slot
+  void pin_what_the_tape_reads(NumbersAt& handed_on);
+  bool find_handed_on(const NumbersAt& handed_on, const std::vector<Retrace::Outside>& outside,
+                      const std::vector<std::vector<IValue>>& recorded);
+  bool try_retrace(Trace& trace);
+  void mark_sized_numbers(Trace& trace, std::vector<Retrace::Outside> outside,
+                          const std::vector<std::vector<IValue>>& given);
+  void settle_retrace();
+  bool no_shortcut_is_derived() const;
   int32_t gradient_of(TensorImpl* leaf);  // -1: not from outside
   void note_before(int32_t index, const Tensor& gradient);
   bool describe_gradients();
@@ -317,7 +338,6 @@ class Tracker {
   Rehearsal::Value step_root(TensorSource source);
   std::optional<Rehearsal::Value> rehearsed_value(const TensorImpl* impl);
   void settle_numbers();
-  void pin_bound_numbers();
   void collect_numbers(Term t, std::vector<Term>* out);
   Guard& guard(Guard::Kind kind, PyObject* object);
   void refresh(Made& m);
@@ -375,7 +395,8 @@ class Tracker {
   Term result_term_;
   bool is_reading_ = false;
   bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false, checks_data_ = false;
-  bool makes_leaves_ = false;
+  bool makes_leaves_ = false, has_composites_ = false, cannot_retrace_ = false;
+  std::vector<int32_t> numbers_on_tape_;  // bound before a backward pass
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
   int32_t first_write_ = std::numeric_limits<int32_t>::max();  // the part
   bool has_items_ = false, sizes_wait_ = false;

@@ -31,6 +31,10 @@ class KernelStandIn {
  public:
   virtual ~KernelStandIn() = default;
   virtual IValue run_kernel(const OpDef& op, std::span<const IValue> args) = 0;
+  // Around a composite op whose parts come here one by one: `run` has them do so.
+  virtual IValue run_composite(const OpDef& op, std::span<const IValue> args, KernelFn run) {
+    return run(op, args);
+  }
 };
 // The op's kernel, or who stands in for it. The way in which eager/ runs the kernel of an op that a
 // program calls.

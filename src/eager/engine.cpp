@@ -108,11 +108,8 @@ class Backward {
       if (visits_[place].dependencies == 0 && !visits_[place].is_queued) make_ready(place);
     }
     while (!ready_.empty()) {
-      const uint32_t place = take_ready();
-      if (!ready_.empty() && worth_sharing(place))
-        step_together(place);
-      else
-        step(place);
+      if (ready_.size() > 1 && worth_sharing(ready_.top().second)) compute_together();
+      step(take_ready());
     }
     return std::move(captured_);
   }
@@ -121,7 +118,8 @@ class Backward {
   struct Visit {
     Node* node;
     uint32_t dependencies = 0;
-    bool is_claimed = false, is_queued = false, is_needed = true;
+    bool is_claimed = false, is_queued = false, is_needed = true, is_computed = false;
+    std::vector<Tensor> out;                              // if it is computed
     std::vector<Tensor> gradients;                        // of the node's results
     std::vector<std::pair<uint32_t, uint32_t>> captures;  // result, place in captured_
   };
@@ -221,29 +219,34 @@ class Backward {
   }
 
   void step(uint32_t place) {
-    std::vector<Tensor> out = compute(place);
+    Visit& v = visits_[place];
+    std::vector<Tensor> out = v.is_computed ? std::move(v.out) : compute(place);
     pass_on(*visits_[place].node, out);
   }
 
   // Branches side by side: of the nodes that are ready, those worth a thread are computed at once.
-  // Which these are does not depend on the number of threads, nor does the order in which their
-  // gradients are added to others.
+  // What they give is passed on when it is their turn, so that the order in which gradients are
+  // added up depends on neither sizes nor the number of threads.
   bool worth_sharing(uint32_t place) const {
     const Visit& v = visits_[place];
-    return v.is_needed && !v.node->hooks() && v.node->is_heavy();
+    return v.is_needed && !v.is_computed && !v.node->hooks() && v.node->is_heavy() &&
+           !context()[ContextWord::kKernels];  // else ops are put off: there is no work to share
   }
-  void step_together(uint32_t first) {
-    std::vector<uint32_t> together{first};
+  void compute_together() {
+    std::vector<uint32_t> together;
     while (!ready_.empty() && worth_sharing(ready_.top().second)) together.push_back(take_ready());
-    if (together.size() == 1) return step(first);
-    std::vector<std::vector<Tensor>> out(together.size());
-    const uint64_t pass = id_;
-    parallel_for(0, static_cast<int64_t>(together.size()), 1, [&](int64_t begin, int64_t end) {
-      const RunningPass running(pass);
-      for (int64_t i = begin; i < end; ++i)
-        out[static_cast<size_t>(i)] = compute(together[static_cast<size_t>(i)]);
-    });
-    for (size_t i = 0; i < together.size(); ++i) pass_on(*visits_[together[i]].node, out[i]);
+    if (together.size() > 1) {
+      const uint64_t pass = id_;
+      parallel_for(0, static_cast<int64_t>(together.size()), 1, [&](int64_t begin, int64_t end) {
+        const RunningPass running(pass);
+        for (int64_t i = begin; i < end; ++i) {
+          const uint32_t place = together[static_cast<size_t>(i)];
+          visits_[place].out = compute(place);
+          visits_[place].is_computed = true;
+        }
+      });
+    }
+    for (const uint32_t place : together) make_ready(place);
   }
   // What the node gives back. Touches nothing of the pass but this visit and what is captured
   // there.

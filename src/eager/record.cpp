@@ -64,8 +64,8 @@ void give_history(const IValue& result, OpNode& node) {
 
 }  // namespace
 
-// A composite op applies others; what stands under it is recorded in its place.
-IValue run_composite(const OpDef& op, std::span<const IValue> args) {
+namespace {
+IValue run_parts(const OpDef& op, std::span<const IValue> args) {
   struct Scope {
     Scope() { composing = &run; }
     ~Scope() { composing = saved; }
@@ -81,6 +81,14 @@ IValue run_composite(const OpDef& op, std::span<const IValue> args) {
   const IValue both[] = {args[0], result};
   eager_builder().apply(copy, both);
   return args[0];
+}
+}  // namespace
+
+// A composite op applies others; what stands under it is recorded in its place.
+IValue run_composite(const OpDef& op, std::span<const IValue> args) {
+  if (const uint64_t word = context()[ContextWord::kKernels]) [[unlikely]]
+    return reinterpret_cast<KernelStandIn*>(word)->run_composite(op, args, &run_parts);
+  return run_parts(op, args);
 }
 
 IValue run_recorded(const OpDef& op, std::span<const IValue> args) {
@@ -153,13 +161,14 @@ void note_views(const OpDef& op, std::span<const IValue> args, const IValue& res
 
 // The view has no history, though its base may have one: what it stands for is not clear.
 [[noreturn]] void throw_made_without_gradients(std::string_view what) {
-  throw_error(ErrorKind::kRuntime,
-              cat("A view was created in no_grad mode and ", what,
-                  " with grad mode "
-                  "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
-                  "You can clarify your code by moving both the view and the inplace either both "
-                  "inside the no_grad block (if you don't want the inplace to be tracked) or both "
-                  "outside (if you want the inplace to be tracked)."));
+  throw_error(
+      ErrorKind::kRuntime,
+      cat("A view was created in no_grad mode and ", what,
+          " with grad mode "
+          "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. "
+          "You can clarify your code by moving both the view and the inplace either both "
+          "inside the no_grad block (if you don't want the inplace to be tracked) or both "
+          "outside (if you want the inplace to be tracked)."));
 }
 
 void check_inplace_view(const Tensor& target) {

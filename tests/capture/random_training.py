@@ -35,6 +35,9 @@ LOSSES = {
     "mse": lambda out, y, t: nn.functional.mse_loss(out, y),
     "cross entropy": lambda out, y, t: nn.functional.cross_entropy(out, t),
     "l1": lambda out, y, t: (out - y).abs().mean(),
+    "spread": lambda out, y, t: (out - y.mean(0, keepdim=True)).abs().sum() * (1.0 / len(out)),
+    "weighted": lambda out, y, t: nn.functional.mse_loss(out, y, reduction="sum") / y.numel(),
+    "product": lambda out, y, t: (out * y[:1]).var(0).sum() + out.softmax(0).square().mean(),
     "plain": lambda out, y, t: out.pow(2).sum() / out.shape[0],
 }
 
@@ -103,7 +106,7 @@ def run(seed, backend, tally):
     step = make_step(r, model, optimizer, schedule and schedule(optimizer))
     if backend:
         step = torch.compile(step, backend=backend)
-    sizes = r.choice(((4,), (4,), (4, 4, 4, 2)))
+    sizes = r.choice(((4,), (4, 4, 4, 2), (8, 8, 3, 1), range(1, 65), (5, 1, 2, 70)))
     seen = []
     for i in range(10):
         torch.manual_seed(seed * 100 + i)
@@ -122,7 +125,7 @@ def run(seed, backend, tally):
             x = torch.randn(n, 5)
         try:
             given = text(step(x, y, t))
-        except (RuntimeError, IndexError) as error:
+        except (RuntimeError, IndexError, ValueError) as error:
             given = type(error).__name__, str(error)
         seen.append(
             (

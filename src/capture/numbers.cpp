@@ -222,7 +222,7 @@ void Tracker::settle_numbers() {
   std::vector<bool> needed(steps.size(), false);
   for (size_t i = 0; i < steps.size(); ++i)
     needed[i] = steps[i].kind < NumberStep::Kind::kConstant ||
-                (may_fail(steps[i]) && !is_of_facts(steps[i]));
+                ((may_fail(steps[i]) || numbers_[i].is_type_read) && !is_of_facts(steps[i]));
   std::erase_if(plan_->number_checks, [&](const NumberCheck& c) {
     const auto i = static_cast<size_t>(c.number);
     NumberStep& s = steps[i];

@@ -152,9 +152,12 @@ class Tracker {
 
   // ── numbers that may change between calls ──
   bool has_numbers() const { return !numbers_.empty(); }
-  bool has_fixed_type(Term number) const {  // it is read, and guards ask for its type
-    const NumberStep::Kind kind = plan_->numbers[static_cast<size_t>(number.index)].kind;
-    return kind == NumberStep::Kind::kArgument || kind == NumberStep::Kind::kDict;
+  bool has_fixed_type(Term number) {  // it is found anew, and has to be of its type
+    const NumberStep& step = plan_->numbers[static_cast<size_t>(number.index)];
+    const bool is_computed = step.kind == NumberStep::Kind::kOperator && step.after == 0;
+    numbers_[static_cast<size_t>(number.index)].is_type_read |= is_computed;
+    return is_computed || step.kind == NumberStep::Kind::kArgument ||
+           step.kind == NumberStep::Kind::kDict;
   }
   void pin(Term t);                         // this one may not, after all
   void pin_truth(Term t, PyObject* value);  // or may, as long as it is as true as it was
@@ -284,6 +287,7 @@ class Tracker {
     Kept value;
     bool is_pinned = false;
     bool is_seen_changing = false;  // by earlier calls, too
+    bool is_type_read = false;
     bool is_fixed = false;          // pinned, or computed of such
   };
   struct Written {

@@ -327,3 +327,29 @@ def test_composite_ops_on_the_tape_work_out_their_numbers_for_each_size():
             assert plain.tolist() == fast.tolist()
             grads = [torch.autograd.grad(y.sum(), weight)[0].tolist() for y in (plain, fast)]
             assert grads[0] == grads[1]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.9),
+        lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda k: 0.9**k),
+        lambda o: torch.optim.lr_scheduler.LinearLR(o, total_iters=5),
+        lambda o: torch.optim.lr_scheduler.StepLR(o, 3, 0.5),
+    ],
+)
+def test_rates_of_a_schedule_are_inputs(schedule):
+    def make(model, optimizer):
+        scheduler = schedule(optimizer)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            scheduler.step()
+            return loss.detach()
+
+        return step
+
+    check(mlp(), sgd, make, labelled(6), plans=3, evaluated=3)

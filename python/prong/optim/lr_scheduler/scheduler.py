@@ -151,8 +151,9 @@ class LRScheduler:
         self._write(rates)
 
     def _write(self, rates):
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            put(group, "lr", rate)
+        groups = self.optimizer.param_groups
+        for i in range(len(groups)):  # compiled steps follow numbers by index, not through zip
+            put(groups[i], "lr", rates[i])
         self._last_lr = of_groups(self.optimizer, "lr")
 
     @contextmanager

@@ -8,6 +8,7 @@
 #include "capture/data_checks.h"
 #include "eager/modes.h"
 #include "eager/record.h"
+#include "ops/random.h"
 #include "profile/profile.h"
 
 namespace prong::capture {
@@ -363,6 +364,14 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
   std::vector<std::vector<IValue>> results;
   results.reserve(programs.size());
   const uint64_t effects_before = effects_done;
+  const Ref<Generator> drawn_from =
+      has_draws && !has_writes ? Generator::default_generator()->clone() : Ref<Generator>();
+  // As if nothing had been run?
+  const auto is_undone = [&] {
+    if (has_writes) return effects_done == effects_before;
+    if (drawn_from) Generator::default_generator()->set_state(drawn_from->state());
+    return true;
+  };
   try {
     std::vector<std::vector<IValue>> varying(programs.size());
     const Accepted* known = nullptr;
@@ -402,7 +411,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     for (size_t i = 0; i < programs.size(); ++i) {
       PlanProgram& p = programs[i];
       if (!goes_as_recorded(i) || (p.waits && !fill(i))) {
-        PRONG_CHECK(effects_done == effects_before, kInternal,
+        PRONG_CHECK(is_undone(), kInternal,
                     "a number that a replay needs after a write cannot be had");
         return std::nullopt;
       }
@@ -418,7 +427,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
       results.push_back(std::move(given));
     }
     if (!goes_as_recorded(programs.size())) {
-      PRONG_CHECK(effects_done == effects_before, kInternal,
+      PRONG_CHECK(is_undone(), kInternal,
                   "a number that a replay needs after a write cannot be had");
       return std::nullopt;
     }
@@ -434,7 +443,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     }
     return build(result, args, results, found);
   } catch (...) {
-    if (effects_done == effects_before) return std::nullopt;  // evaluating raises where it should
+    if (is_undone()) return std::nullopt;  // evaluating raises where it should
     door().set_error();
     return nullptr;
   }

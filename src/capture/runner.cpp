@@ -14,6 +14,24 @@ namespace prong::capture {
 
 thread_local uint64_t effects_done = 0;
 
+bool writes_outside(const Trace& trace, const TraceNode& node) {
+  const uint64_t written = node.op->written_arguments();
+  const auto is_outside = [&](const Operand& o, const auto& self) -> bool {
+    if (o.kind == Operand::Kind::kList) {
+      const std::vector<Operand>& items = trace.lists[static_cast<size_t>(o.index)];
+      return std::any_of(items.begin(), items.end(),
+                         [&](const Operand& item) { return self(item, self); });
+    }
+    if (o.kind != Operand::Kind::kValue) return false;
+    const ValueId first = trace.values[static_cast<size_t>(o.index)].storage;
+    return first < 0 || trace.values[static_cast<size_t>(first)].producer < 0;
+  };
+  for (size_t i = 0; written >> i && i < node.args.size(); ++i)
+    if (written >> i & 1 && is_outside(node.args[i], is_outside)) return true;
+  return false;
+}
+
+
 namespace {
 
 // Forked bodies that run where they stand count the tape's nodes as tasks do: each for itself, from
@@ -52,7 +70,7 @@ class NodeLoop final : public Runner {
     for (size_t i = 0; i < number_inputs.size(); ++i)
       if (number_inputs[i]) number_at_[i] = static_cast<int32_t>(next++);
     for (const TraceNode& n : trace_->nodes)
-      has_effect_.push_back(n.op->written_arguments() != 0 || n.op->is_random());
+      has_effect_.push_back(writes_outside(*trace_, n) || n.op->is_random());
     find_last_uses();
   }
 

@@ -375,7 +375,8 @@ void Tracker::on_segment(const SegmentEnd& end) {
   }
   for (const TraceNode& n : trace.nodes) {
     has_inference_ |= (n.modes & eager::kInference) != 0;
-    if (!n.op->written_arguments() && !n.op->is_random()) continue;
+    plan_->has_draws |= n.op->is_random();
+    if (!writes_outside(trace, n)) continue;
     plan_->has_writes = true;
     first_write_ = std::min(first_write_, index);
   }

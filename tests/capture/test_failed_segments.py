@@ -138,7 +138,11 @@ def test_arguments_that_come_to_share_memory_are_evaluated():
 FAILS_BY_DATA = {
     "cholesky": (torch.linalg.cholesky, (-torch.eye(3),), (torch.eye(3),)),
     "inv": (torch.linalg.inv, (torch.zeros(2, 2),), (torch.eye(2),)),
-    "solve": (torch.linalg.solve, (torch.zeros(2, 2), torch.ones(2)), (torch.eye(2), torch.ones(2))),
+    "solve": (
+        torch.linalg.solve,
+        (torch.zeros(2, 2), torch.ones(2)),
+        (torch.eye(2), torch.ones(2)),
+    ),
     "lu_solve": (
         torch.linalg.lu_solve,
         (torch.eye(2), torch.tensor([5, 1], dtype=torch.int32), torch.ones(2, 1)),

@@ -1,5 +1,6 @@
 """prong.compile: makes a callable whose tensor work is captured and compiled."""
 
+import copyreg
 import functools
 import importlib
 import os
@@ -68,6 +69,7 @@ def compile(
         raise TypeError(f"compile() takes a function or an object, got the class {model.__name__}")
     if not callable(model):
         raise TypeError(f"compile() takes a callable, got {type(model).__name__}")
+    as_asked = {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "mode": mode, "options": options, "name": name}
     settings = {"options": options} if options else {}
     if mode not in (None, "default", "check"):
         settings["mode"] = mode
@@ -78,9 +80,28 @@ def compile(
             f"prong's back end {name_of(backend)!r} has no options",
             stacklevel=2,
         )
-    return _wrap(
+    compiled = _wrap(
         model, maker, identity, fullgraph, mode == "check", dynamic is False, name, name_of(backend)
     )
+    capture_of(compiled).__dict__["_as_asked"] = as_asked
+    return compiled
+
+
+def _again(model, as_asked):
+    return compile(model, **as_asked)
+
+
+def _reduced(compiled):
+    """How copy and pickle see a compiled function: by its name, as other functions, or compiled again."""
+    found = sys.modules.get(compiled.__dict__.get("__module__"))
+    for part in compiled.__dict__.get("__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    if found is compiled:
+        return compiled.__qualname__
+    return _again, (compiled.__wrapped__, compiled.__dict__["_as_asked"])
+
+
+copyreg.pickle(_core.CompiledFunction, _reduced)
 
 
 def check_python():

@@ -3,6 +3,7 @@
 import functools
 
 from prong import nn
+from prong._compile import _reduced
 
 
 class OptimizedModule(nn.Module):
@@ -32,7 +33,8 @@ class OptimizedModule(nn.Module):
         return f"OptimizedModule(\n  (_orig_mod): {self.__dict__['_orig_mod']!r}\n)"
 
     def __reduce__(self):
-        return (type(self.__dict__["_orig_mod"]), ())
+        again, (_, as_asked) = _reduced(self.__dict__["_compiled_call"])
+        return again, (self.__dict__["_orig_mod"], as_asked)
 
 
 def _delegate(name):

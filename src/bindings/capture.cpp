@@ -362,7 +362,9 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
   CompiledFunction* f = as_compiled(self);
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   return guarded([&]() -> PyObject* {
-    if (stance == Stance::kForceEager && !is_recording())
+    // A debugger or a coverage tool is told of each line, so each line runs.
+    const bool is_traced = PyThreadState_GET()->c_tracefunc != nullptr;
+    if ((stance == Stance::kForceEager || is_traced) && !is_recording())
       return checked(PyObject_Vectorcall(f->function, args, nargsf, kwnames));
     if (!is_recording() && !f->listener) {
       auto& plans = *f->plans;

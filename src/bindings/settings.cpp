@@ -7,6 +7,7 @@
 #include "bindings/constants.h"
 #include "bindings/errors.h"
 #include "bindings/module.h"
+#include "capture/session.h"
 #include "eager/autocast.h"
 #include "eager/modes.h"
 #include "runtime/interrupt.h"
@@ -33,6 +34,8 @@ void set_dtype(nb::handle object) {
     throw_error(ErrorKind::kType,
                 cat("only floating-point types are supported as the default type, got ",
                     nb::repr(object).c_str()));
+  // Ops that were put off ask for it when they run.
+  if (capture::is_recording()) capture::thread_recorder().settle("calls set_default_dtype");
   set_default_dtype(dtype);
 }
 

@@ -4,6 +4,7 @@
 #include <opcode.h>
 
 #include "capture/session.h"
+#include "capture/stack_room.h"
 
 namespace prong::capture {
 
@@ -28,6 +29,16 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
   if (!is_recording()) return prong_interpret(thread, frame, throwflag);
   Tracker* t = current_tracker();
   ForkedBody* const body = ForkedBody::current();
+  if (const StackRoom room = stack_room(); room != StackRoom::kEnough) [[unlikely]] {
+    if (body) {
+      body->drop("calls nest deeply");
+      return nullptr;
+    }
+    if (t) t->give_up("calls nest deeply");
+    if (room == StackRoom::kLittle) return prong_interpret(thread, frame, throwflag);
+    PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is full");
+    return nullptr;
+  }
   if (throwflag) {
     const Bytecode* thrown_into = t ? bytecode_of(prong_frame_code(frame)) : nullptr;
     if (!thrown_into || !thrown_into->handlers.empty())

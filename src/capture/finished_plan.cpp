@@ -83,6 +83,7 @@ bool Tracker::describe(PyObject* value, Term term, Template* out) {
     leaving_.emplace_back(Ref<TensorImpl>(door().impl_of(value)), *source);
     out->kind = Template::Kind::kTensor;
     out->tensor = output_of(*source);
+    out->is_inference = door().impl_of(value)->is_inference;
     return true;
   }
   if (!term.is_made()) return false;

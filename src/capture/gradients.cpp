@@ -147,6 +147,7 @@ bool Tracker::describe_gradients() {
       leaving_.emplace_back(now.ref(), *source);
       effect.value.kind = Template::Kind::kTensor;
       effect.value.tensor = output_of(*source);
+      effect.value.is_inference = now.impl()->is_inference;
     } else {
       effect.value.kind = Template::Kind::kObject;
       effect.value.object = keep(Py_None);

@@ -280,7 +280,10 @@ std::optional<GuardText> PlanReader::misfit_of(const TensorGuard& t, PyObject* c
     property("requires_grad");
     return differs(t.requires_grad ? "True" : "False", i->requires_grad ? "True" : "False");
   }
-  if (i->is_inference) return differs("a plain tensor", "one made in inference mode");
+  if (i->is_inference != t.is_inference) {
+    const char *plain = "a plain tensor", *inference = "one made in inference mode";
+    return differs(t.is_inference ? inference : plain, i->is_inference ? inference : plain);
+  }
   if (t.sizes && !(i->sizes == *t.sizes)) {
     property("the shape");
     return differs(cat(DimsView(*t.sizes)),

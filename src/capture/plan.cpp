@@ -53,6 +53,16 @@ uint64_t version_of(PyObject* dict) {
   return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
 }
 
+// The same keys with the same objects, in one order.
+bool holds_the_same(PyObject* dict, PyObject* expected) {
+  PyObject *key, *value, *other_key, *other;
+  Py_ssize_t position = 0, other_position = 0;
+  while (PyDict_Next(expected, &other_position, &other_key, &other))
+    if (!PyDict_Next(dict, &position, &key, &value) || key != other_key || value != other)
+      return false;
+  return PyDict_GET_SIZE(dict) == PyDict_GET_SIZE(expected);
+}
+
 }  // namespace
 
 bool read_holds(PyObject* dict, const Guard::Read& r) {
@@ -140,7 +150,9 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
     const auto same = [&](PyObject* now, Py_ssize_t i) {
       return (now ? now : Py_None) == PyTuple_GET_ITEM(g.other.get(), i);
     };
-    return same(f->func_code, 0) && same(f->func_defaults, 1) && same(f->func_kwdefaults, 2);
+    return same(f->func_code, 0) && same(f->func_defaults, 1) && same(f->func_kwdefaults, 2) &&
+           (!f->func_kwdefaults ||
+            holds_the_same(f->func_kwdefaults, PyTuple_GET_ITEM(g.other.get(), 3)));
   }
   }
   return false;
@@ -175,7 +187,8 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
       return false;
     const TensorImpl* i = fetch(t.source, args);
     if (!i || i->dtype != t.dtype || i->requires_grad != t.requires_grad ||
-        static_cast<int64_t>(i->sizes.size()) != t.rank || i->is_inference)
+        static_cast<int64_t>(i->sizes.size()) != t.rank ||
+        i->is_inference != t.is_inference)
       return false;
     if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
     if (t.is_leaf && !is_plain_leaf(i)) return false;
@@ -210,8 +223,11 @@ PyObject* Plan::build(const Template& t, PyObject* const* args,
     return Py_NewRef(objects[static_cast<size_t>(t.object)].get());
   case Template::Kind::kArgument:
     return Py_NewRef(args[t.object]);
-  case Template::Kind::kTensor:
-    return door().wrap(value(t.tensor, args, results).to_tensor());
+  case Template::Kind::kTensor: {
+    const Tensor made = value(t.tensor, args, results).to_tensor();
+    if (t.is_inference) made.impl()->is_inference = true;
+    return door().wrap(made);
+  }
   case Template::Kind::kTuple:
   case Template::Kind::kSize:
   case Template::Kind::kList: {

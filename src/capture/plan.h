@@ -59,6 +59,7 @@ struct TensorGuard {
   std::optional<Dims> sizes, strides;  // where the recording looked at them
   int32_t place = -1;                  // in Plan::places
   bool is_leaf = false;                // it must have no history
+  bool is_inference = false;           // made in inference mode
 };
 
 // A tensor whose .grad the call read, wrote or added to.
@@ -129,6 +130,7 @@ struct Template {
   std::vector<Template> items;  // of a dict: values; its keys are the tuple `object`. Of a future:
                                 // its value
   bool is_described = false, is_complete = false;  // of a node, while the plan is made
+  bool is_inference = false;                       // of a tensor: made in inference mode
 };
 
 // Builds a part of what is built.

@@ -132,58 +132,6 @@ bool is_checked_fill(const OpDef& op, std::span<const IValue> args) {
   return true;
 }
 
-// All that a kernel can go by without reading memory, as bytes.
-void add_facts(const IValue& v, std::string* facts) {
-  const auto add = [&](uint64_t word) {
-    facts->append(reinterpret_cast<const char*>(&word), sizeof word);
-  };
-  add(static_cast<uint64_t>(v.tag()));
-  if (v.is_tensor()) {
-    const TensorImpl& t = *v.tensor_impl();
-    add(static_cast<uint64_t>(t.dtype) << 8 | static_cast<uint64_t>(t.is_wrapped_number) << 1 |
-        static_cast<uint64_t>(t.is_apart));
-    add(static_cast<uint64_t>(t.offset));
-    add(t.storage->bytes());
-    add(t.sizes.size());
-    for (const int64_t n : t.sizes) add(static_cast<uint64_t>(n));
-    for (const int64_t n : t.strides) add(static_cast<uint64_t>(n));
-  } else if (v.is_int()) {
-    add(static_cast<uint64_t>(v.to_int()));
-  } else if (v.is_bool()) {
-    add(v.to_bool() ? 1 : 0);
-  } else if (v.is_float()) {
-    const double d = v.to_double();
-    uint64_t bits;
-    std::memcpy(&bits, &d, sizeof bits);
-    add(bits);
-  } else if (v.is_dtype()) {
-    add(static_cast<uint64_t>(v.to_dtype()));
-  } else if (v.is_string()) {
-    add(v.to_string().size());
-    *facts += v.to_string();
-  } else if (v.is_list() || v.is_tuple()) {
-    add(v.items().size());
-    for (const IValue& item : v.items()) add_facts(item, facts);
-  }
-}
-
-// Of the whole call; empty: it depends on more than that (a Python number held as a tensor).
-std::string facts_of(const OpDef& op, std::span<const IValue> args) {
-  std::string facts;
-  for (const ContextWord w :
-       {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast}) {
-    const uint64_t word = context()[w];
-    facts.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
-  const OpDef* address = &op;
-  facts.append(reinterpret_cast<const char*>(&address), sizeof address);
-  for (const IValue& a : args) {
-    if (a.is_tensor() && a.tensor_impl()->is_wrapped_number) return {};
-    add_facts(a, &facts);
-  }
-  return facts;
-}
-
 // An in-place op whose call is known to be right, so that it can be put off.
 bool is_checked_write(const Segment& s, const OpDef& op, const OpDef* base,
                       std::span<const IValue> args, Proof* proof) {
@@ -315,6 +263,11 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   if (written < 0 && (!op.dynamic_shape_reason().empty() || !op.shape()))
     return run_step(op, args, kDataShape);
 
+  if (trials_.refuse(op, args)) {
+    IValue result = run_now(op, args, "the call is wrong");
+    trials_.went_well(op, args);
+    return result;
+  }
   Segment& s = open();
   bool runs_at_once = false;
   bool needs_own =

@@ -12,6 +12,7 @@
 
 #include "capture/runner.h"
 #include "capture/trace.h"
+#include "capture/trial_runs.h"
 #include "eager/dispatch.h"
 
 namespace prong::capture {
@@ -198,6 +199,7 @@ class Recorder final : public eager::KernelStandIn {
   int32_t region_ = -1;  // of the forked body that is tried, in the open trace
   std::atomic<Tracker*> tracker_{nullptr};
   std::atomic<const char*> spoiled_{nullptr};
+  TrialRuns trials_;
   std::unordered_set<std::string> reads_data_;  // calls that are no views, see record_view
   const bool is_dry_;
   bool is_composing_ = false, has_composed_shortcut_ = false;

@@ -76,9 +76,9 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
                             {},
                             {},
                             source.kind == TensorSource::Kind::kObject ? place() : -1,
-                            false});
+                            false,
+                            impl->is_inference});
   needs_tape_ |= impl->requires_grad;
-  if (impl->is_inference) give_up("an inference tensor");
 }
 
 Term Tracker::argument(PyObject* value, int32_t index) {
@@ -329,8 +329,12 @@ void Tracker::read_function(PyObject* function) {
   Guard& g = guard(Guard::Kind::kFunction, function);
   if (g.other.get()) return;
   const auto* f = reinterpret_cast<PyFunctionObject*>(function);
-  PyObject* parts = PyTuple_Pack(3, f->func_code, f->func_defaults ? f->func_defaults : Py_None,
-                                 f->func_kwdefaults ? f->func_kwdefaults : Py_None);
+  // Defaults by name stand in a dict, which may be changed without the function.
+  PyObject* by_name = f->func_kwdefaults ? PyDict_Copy(f->func_kwdefaults) : Py_NewRef(Py_None);
+  PyObject* parts =
+      PyTuple_Pack(4, f->func_code, f->func_defaults ? f->func_defaults : Py_None,
+                   f->func_kwdefaults ? f->func_kwdefaults : Py_None, by_name);
+  Py_XDECREF(by_name);
   g.other = Kept(parts);
   Py_XDECREF(parts);
 }

@@ -17,6 +17,22 @@ void mark_inference(const IValue& result) {
   }
 }
 
+bool shares_memory(const IValue& result, const IValue& source) {
+  const IValue* first = &result;
+  if (result.is_list() || result.is_tuple()) {
+    if (result.items().empty()) return true;
+    first = &result.items()[0];
+  }
+  return !first->is_tensor() || first->tensor_impl()->storage == source.tensor_impl()->storage;
+}
+
+void check_inference_write() {
+  if (is_inference_mode()) return;
+  throw_error(ErrorKind::kRuntime,
+              "Inplace update to inference tensor outside InferenceMode is not allowed. Write to a "
+              "clone() of it, which is a normal tensor, or do the update in inference mode.");
+}
+
 // Ops inside a composite op come here again; what their kernels apply is theirs alone.
 struct PlainKernel {
   PlainKernel() : saved(composing) { composing = nullptr; }
@@ -33,13 +49,22 @@ IValue run_kernel_or_batch(const OpDef& op, std::span<const IValue> args) {
 }
 
 IValue run_unrecorded(const OpDef& op, std::span<const IValue> args) {
-  if (op.mutated_argument() >= 0 && is_grad_enabled()) {
+  if (op.mutated_argument() >= 0) {
     const IValue& target = args[static_cast<size_t>(op.mutated_argument())];
-    if (target.is_tensor() && is_view(target.tensor_impl())) check_inplace_view(target.to_tensor());
+    if (target.is_tensor() && target.tensor_impl()->is_inference) check_inference_write();
+    if (target.is_tensor() && is_grad_enabled() && is_view(target.tensor_impl()))
+      check_inplace_view(target.to_tensor());
   }
   IValue result = run_kernel_or_batch(op, args);
   if (op.viewed_argument() >= 0) [[unlikely]] {
-    if (op.is_differentiable()) note_views(op, args, result);
+    const IValue& source = args[static_cast<size_t>(op.viewed_argument())];
+    const bool is_inference =
+        source.is_tensor() && (source.tensor_impl()->is_inference ||
+                               (is_inference_mode() && !shares_memory(result, source)));
+    if (is_inference) [[unlikely]]
+      mark_inference(result);
+    else if (op.is_differentiable())
+      note_views(op, args, result);
   } else if (is_inference_mode() && op.mutated_argument() < 0) [[unlikely]] {
     mark_inference(result);
   }

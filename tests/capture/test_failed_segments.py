@@ -2,6 +2,7 @@
 
 import prong as torch
 import pytest
+from prong import nn
 
 
 @pytest.mark.parametrize("backend", ["interpreter", "llvm"])
@@ -262,3 +263,61 @@ def test_writes_by_index_are_steps_of_a_plan():
     for wrong in ([1, 4], [0, 9]):
         with pytest.raises(IndexError):
             compiled(x, torch.tensor(wrong), values)
+
+
+def refusing(call):
+    def f(*args):
+        try:
+            return call(*args)
+        except (RuntimeError, IndexError, NotImplementedError) as error:
+            return type(error).__name__, str(error)
+
+    return f
+
+
+@pytest.mark.parametrize("backend", ["interpreter", "llvm"])
+@pytest.mark.parametrize(
+    "call, args",
+    [
+        (lambda x: (x + 0).kthvalue(99), [torch.ones(3)]),
+        (lambda b, x: torch.addmm(b, x + 0, x), [torch.ones(3, 3), torch.ones(2, 2)]),
+        (lambda x: (x > 0) @ (x > 0), [torch.ones(2, 2)]),
+        (lambda x: (x + 0).std(), [torch.tensor([1, 2])]),
+        (lambda x: torch.linalg.cholesky(x - 1), [torch.zeros(2, 2)]),
+        (lambda x: torch.linalg.inv(x * 0), [torch.ones(2, 2)]),
+        (lambda x: torch.arange(3, dtype=torch.complex64) + x, [torch.ones(3)]),
+        (lambda x, m: nn.functional.batch_norm(x + 0, m, m), [torch.ones(2, 3), torch.ones(5)]),
+        (
+            lambda x, i: (x + 0).scatter(0, i, x),
+            [torch.ones(4), torch.zeros(2, 2, dtype=torch.int64)],
+        ),
+        (
+            lambda x, i: (x + 0).index_add_(0, i, x),
+            [torch.ones(2, 3), torch.zeros(1, dtype=torch.int64)],
+        ),
+    ],
+)
+def test_what_only_the_kernel_refuses_is_refused_where_it_is_called(backend, call, args):
+    f = refusing(call)
+    compiled = torch.compile(f, backend=backend)
+    want = f(*args)
+    assert isinstance(want[0], str)
+    for _ in range(3):
+        assert compiled(*args) == want
+
+
+def test_a_factorization_that_fails_is_tried_again_by_the_program():
+    @torch.compile
+    def root(x, jitter):
+        for _ in range(10):
+            try:
+                return torch.linalg.cholesky(x * 1).sum()
+            except torch.linalg.LinAlgError:
+                x = x + torch.eye(2) * jitter
+        return None
+
+    for start in (1.0, 0.0, 1.0, -2.0, 0.0):
+        x = torch.eye(2) * start
+        for _ in range(2):
+            want = max(start, start + 0.5 * (start <= 0) * (1 + int(-start / 0.5)))
+            assert root(x, 0.5).item() == pytest.approx(2 * want**0.5)

@@ -187,8 +187,7 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
       return false;
     const TensorImpl* i = fetch(t.source, args);
     if (!i || i->dtype != t.dtype || i->requires_grad != t.requires_grad ||
-        static_cast<int64_t>(i->sizes.size()) != t.rank ||
-        i->is_inference != t.is_inference)
+        static_cast<int64_t>(i->sizes.size()) != t.rank || i->is_inference != t.is_inference)
       return false;
     if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
     if (t.is_leaf && !is_plain_leaf(i)) return false;

@@ -225,10 +225,10 @@ class Plan {
   std::vector<Template> nodes;  // what several places hold
   Template result{};
   std::vector<Place> places;  // where things were read, if somebody asked for it
-  bool has_writes = false;   // to memory from outside
-  bool has_draws = false;    // of the default generator
-  bool drops_nodes = false;  // a program may leave out ops that nobody reads, and their errors
-  int64_t number = 0;        // of the plans of its function, from 1, for reports
+  bool has_writes = false;    // to memory from outside
+  bool has_draws = false;     // of the default generator
+  bool drops_nodes = false;   // a program may leave out ops that nobody reads, and their errors
+  int64_t number = 0;         // of the plans of its function, from 1, for reports
 
  private:
   friend class PlanReader;

@@ -31,7 +31,6 @@ bool writes_outside(const Trace& trace, const TraceNode& node) {
   return false;
 }
 
-
 namespace {
 
 // Forked bodies that run where they stand count the tape's nodes as tasks do: each for itself, from

@@ -288,7 +288,8 @@ void Segment::run_all_but_last() {
   for (const ValueId v : rest->inputs)
     tensors.emplace_back(Tensor(live_[static_cast<size_t>(v)].impl));
   const Ref<Runner> runner = node_loop(rest, NumberInputs(rest->numbers.size(), false), false);
-  trace_->outputs = rest->outputs;
+  // The program of the whole segment has the trace too, and may run again.
+  trace_ = rest;
   fill(runner->run(tensors));
 }
 

@@ -1,4 +1,5 @@
-// How much of the thread's C stack is left: frames that are evaluated nest on it. Asked by the hook.
+// How much of the thread's C stack is left: frames that are evaluated nest on it. Asked by the
+// hook.
 #pragma once
 
 #include <cstddef>

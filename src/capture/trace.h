@@ -78,8 +78,8 @@ struct Trace {
       false;  // an input is read under the name of another tensor over its memory
 };
 
-// Does the node write to memory that the trace was given? What it writes to its own is forgotten with
-// it.
+// Does the node write to memory that the trace was given? What it writes to its own is forgotten
+// with it.
 bool writes_outside(const Trace& trace, const TraceNode& node);
 
 // Numbers of the trace that are inputs of the compiled program (they changed between calls); the

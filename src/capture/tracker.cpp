@@ -331,9 +331,8 @@ void Tracker::read_function(PyObject* function) {
   const auto* f = reinterpret_cast<PyFunctionObject*>(function);
   // Defaults by name stand in a dict, which may be changed without the function.
   PyObject* by_name = f->func_kwdefaults ? PyDict_Copy(f->func_kwdefaults) : Py_NewRef(Py_None);
-  PyObject* parts =
-      PyTuple_Pack(4, f->func_code, f->func_defaults ? f->func_defaults : Py_None,
-                   f->func_kwdefaults ? f->func_kwdefaults : Py_None, by_name);
+  PyObject* parts = PyTuple_Pack(4, f->func_code, f->func_defaults ? f->func_defaults : Py_None,
+                                 f->func_kwdefaults ? f->func_kwdefaults : Py_None, by_name);
   Py_XDECREF(by_name);
   g.other = Kept(parts);
   Py_XDECREF(parts);

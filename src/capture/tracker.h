@@ -288,7 +288,7 @@ class Tracker {
     bool is_pinned = false;
     bool is_seen_changing = false;  // by earlier calls, too
     bool is_type_read = false;
-    bool is_fixed = false;          // pinned, or computed of such
+    bool is_fixed = false;  // pinned, or computed of such
   };
   struct Written {
     Term term;

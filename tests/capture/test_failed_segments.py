@@ -321,3 +321,18 @@ def test_a_factorization_that_fails_is_tried_again_by_the_program():
         for _ in range(2):
             want = max(start, start + 0.5 * (start <= 0) * (1 + int(-start / 0.5)))
             assert root(x, 0.5).item() == pytest.approx(2 * want**0.5)
+
+
+def test_a_program_that_failed_at_first_is_whole_the_next_time():
+    def f(x, rows):
+        return x[rows]
+
+    compiled = torch.compile(f)
+    x = torch.ones(2, 3)
+    for i in (5, 1, 0, 7, 1):
+        rows = torch.tensor([i])
+        if i > 1:
+            with pytest.raises(IndexError):
+                compiled(x, rows)
+        else:
+            assert compiled(x, rows).tolist() == [[1.0, 1.0, 1.0]]

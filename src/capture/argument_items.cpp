@@ -76,7 +76,7 @@ Term Tracker::container_argument(PyObject* value) {
                       : PyList_CheckExact(value) ? Made::Kind::kList
                                                  : Made::Kind::kTuple,
                       {}, {});
-  given_.push_back({t, Kept(value), {}});
+  given_.push_back({t, Kept(value), {}, {}});
   return t;
 }
 
@@ -93,6 +93,7 @@ void Tracker::open_containers() {
     }
     if (!is_on()) return;
     Made& m = made_[static_cast<size_t>(t.index)];
+    given_[k].terms = terms;
     m.items = std::move(terms);
     m.objects = std::move(items);
     if (PyObject* keys = plan_->containers[k].keys.get())
@@ -115,6 +116,11 @@ bool Tracker::containers_are_unchanged() {
     const std::vector<PyObject*> now = items_of(container);
     for (size_t i = 0; i < now.size(); ++i)
       if (now[i] != given_[k].items[i].get()) return false;
+    const Made& m = made(given_[k].term);
+    for (size_t i = 0; i < m.items.size() && i < given_[k].terms.size(); ++i)
+      if (m.items[i].kind != given_[k].terms[i].kind ||
+          m.items[i].index != given_[k].terms[i].index)
+        return false;  // the same object only this time
   }
   // A list from outside that the call writes to may be the one that is passed next time.
   return given_.empty() || std::none_of(effects_.begin(), effects_.end(), [](const Store& e) {

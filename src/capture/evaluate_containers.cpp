@@ -242,6 +242,7 @@ Evaluator::Next Evaluator::delete_item() {
               (term(2).is_made() && t->made(term(2)).kind == Made::Kind::kInstance)) &&
              t->vouch(term(1), key, true)))
     t->give_up("an item of a container is deleted");
+  if (Tracker* t = tracker()) t->pin_twins(std::vector<Term>{term(2)});
   if (PyObject_DelItem(container, key) < 0) return Next::kError;
   drop(2);
   return Next::kGo;

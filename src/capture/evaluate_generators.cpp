@@ -26,6 +26,7 @@ Evaluator::Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& c
   terms_ = state.terms;
   closure_ = state.closure;
   generator_ = prong_frame_generator(frame);
+  is_called_by_builtin_ = !std::exchange(is_walked_by_frame, false);
   sp_ = slots_ + prong_stack_top(frame);
   next_ = static_cast<size_t>(code.at_unit[static_cast<size_t>(prong_position(frame)) + 1]);
   Tracker* t = current_tracker();
@@ -52,6 +53,7 @@ PyObject* Evaluator::suspend(ProngEntry* entry) {
 // Builtin code may take the value, and look at all that it holds.
 void Evaluator::see_through(Term term, PyObject* value) {
   Tracker* t = tracker();
+  if (t && is_called_by_builtin_) t->pin_all({&term, 1});  // it may compute with numbers
   if (t && term.is_same() && !is_plain_value(value) && !t->vouch(term, value, true))
     t->give_up("a value from outside is given to builtin code");
 }
@@ -61,7 +63,9 @@ Evaluator::Next Evaluator::send(const Instruction& i) {
   returned_term = {};
   is_escaped_error_followed = false;
   set_pending_call({});
+  is_walked_by_frame = PyGen_CheckExact(receiver);
   const PySendResult status = PyIter_Send(receiver, value, &given);
+  is_walked_by_frame = false;
   if (status == PYGEN_ERROR) return Next::kError;
   Term made;
   if (Tracker* t = tracker()) {

@@ -184,6 +184,7 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
                                    ? term(3).is_known() && t->vouch(term(1), key, true)
                                    : term(2).is_same() && t->is_plain(term(1), key) &&
                                          t->write_item(container, key, value, term(3));
+      if (PySlice_Check(key)) t->pin_twins(std::vector<Term>{term(2), term(3)});
       if (!is_followed) t->give_up("an item of a container is assigned");
     }
     PyObject* index = is_op ? with_index_tensors(key, term(1)) : nullptr;

@@ -134,7 +134,9 @@ Evaluator::Next Evaluator::for_iter(const Instruction& i) {
   returned_term = {};
   is_escaped_error_followed = false;
   set_pending_call({});
+  is_walked_by_frame = PyGen_CheckExact(iterator);
   PyObject* value = Py_TYPE(iterator)->tp_iternext(iterator);
+  is_walked_by_frame = false;
   if (!value) {
     if (Tracker* t = tracker(); t && !term().is_made())
       t->give_up("an iterator that is not followed");

@@ -9,6 +9,7 @@
 namespace prong::capture {
 
 thread_local Term returned_term;
+thread_local bool is_walked_by_frame = false;
 
 namespace {
 

@@ -198,6 +198,7 @@ bool is_number_type(PyObject* callable);
 // order shows.
 bool is_opaque(PyObject* callable);
 
+extern thread_local bool is_walked_by_frame;         // the generator that goes on next
 extern thread_local PyObject* escaped_error;         // to compare with only
 PyObject* current_error();                           // borrowed
 extern thread_local bool is_escaped_error_followed;  // of the frame that an error left last

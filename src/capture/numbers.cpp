@@ -166,6 +166,21 @@ void Tracker::keep_constant(PyObject* tensor) {
   same(tensor);
 }
 
+void Tracker::pin_twins(std::span<const Term> containers) {
+  if (numbers_.empty()) return;
+  std::vector<std::pair<PyObject*, Term>> all;
+  for (const Term& c : containers) {
+    if (!c.is_made()) continue;
+    const Made& m = peek(c);
+    for (size_t i = 0; i < m.items.size(); ++i) all.emplace_back(m.objects[i], m.items[i]);
+  }
+  for (const auto& [object, term] : all)
+    for (const auto& [other, of_other] : all)
+      if (term.is_number() && other == object &&
+          !(of_other.is_number() && of_other.index == term.index))
+        pin(term);
+}
+
 bool Tracker::write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value,
                               Term term) {
   if (!note_write(dict, name, value, term)) return false;

@@ -162,6 +162,8 @@ class Tracker {
   void pin(Term t);                         // this one may not, after all
   void pin_truth(Term t, PyObject* value);  // or may, as long as it is as true as it was
   void pin_all(std::span<const Term> terms);
+  // Numbers in containers that are about to be changed: such as are one object only this time.
+  void pin_twins(std::span<const Term> containers);
   Term number_result(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
   Term number_unary(int code, PyObject* a, Term ta, PyObject* result);
   // function(*args), a builtin that computes a number of numbers; a tuple among them is given as it
@@ -298,6 +300,7 @@ class Tracker {
     Term term;
     Kept object;
     std::vector<Kept> items;
+    std::vector<Term> terms;
   };
   bool containers_are_unchanged();
   std::vector<Given> given_;

@@ -242,6 +242,11 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
   if (c.self && !fits(self.is_known() ? self : t->find(c.self), c.self)) return false;
   for (size_t i = 0; i < terms.size(); ++i)
     if (!fits(terms[i], args[i])) return false;
+  if (c.self && self.is_made()) {
+    std::vector<Term> changed{self};
+    changed.insert(changed.end(), terms.begin(), terms.end());
+    t->pin_twins(changed);
+  }
   if (!t->is_on()) return false;
   if (!result) return !has_tensor || is_miss;
   if (is_fragile && !t->find(result).is_known()) return false;

@@ -6,6 +6,7 @@
 #include "capture/forked_body.h"
 #include "capture/recorder.h"
 #include "capture/segment_lock.h"
+#include "capture/stand_ins.h"
 #include "capture/tracker.h"
 #include "eager/engine.h"
 
@@ -13,19 +14,11 @@ namespace prong::capture {
 
 namespace {
 
-bool holds_storage(const IValue& v, const Storage* storage) {
-  if (v.is_tensor()) return v.tensor_impl()->storage.get() == storage;
-  return v.is_list() && std::any_of(v.items().begin(), v.items().end(), [&](const IValue& item) {
-           return holds_storage(item, storage);
-         });
-}
-
 // New tensors, and nothing else?
 bool are_fresh(std::span<const IValue> results, std::span<const IValue> args) {
   return std::all_of(results.begin(), results.end(), [&](const IValue& r) {
-    return r.is_tensor() && std::none_of(args.begin(), args.end(), [&](const IValue& a) {
-             return holds_storage(a, r.tensor_impl()->storage.get());
-           });
+    return r.is_tensor() && std::none_of(args.begin(), args.end(),
+                                         [&](const IValue& a) { return shares_memory(r, a); });
   });
 }
 

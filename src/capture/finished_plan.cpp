@@ -33,9 +33,10 @@ bool has_unread_node(const Trace& trace, const std::vector<ValueId>& outputs) {
 }  // namespace
 
 void Tracker::finish(PyObject* result, Term term, const Context& before) {
-  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype,
-                              ContextWord::kAutocast, ContextWord::kSavingHooks})
+  for (const ContextWord w :
+       {ContextWord::kModes, ContextWord::kAutocast, ContextWord::kSavingHooks})
     if (before[w] != context()[w]) give_up("a mode is another after the call");
+  if (plan_->default_dtype != default_dtype()) give_up("a mode is another after the call");
   is_finished_ = true;
   result_kept_ = Kept(result);
   result_term_ = term;

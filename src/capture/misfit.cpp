@@ -317,8 +317,11 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
                      text(prong::context()[ContextWord::kModes]),
                      {}};
   }
-  if (word(ContextWord::kDefaultDtype))
-    return GuardText{"the default dtype", "another", "what it is now", {}};
+  if (plan_.default_dtype != default_dtype())
+    return GuardText{"the default dtype",
+                     std::string(name_of(plan_.default_dtype)),
+                     std::string(name_of(default_dtype())),
+                     {}};
   if (word(ContextWord::kAutocast))
     return GuardText{"autocast", "set otherwise", "as it is now", {}};
   if (word(ContextWord::kInterceptor))

@@ -174,9 +174,10 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
   if (count + by_name != num_arguments) return false;
   if (names != kwnames.get() && !(names && kwnames.get() && same_value(names, kwnames.get())))
     return false;
-  for (const ContextWord w : {ContextWord::kModes, ContextWord::kDefaultDtype,
-                              ContextWord::kAutocast, ContextWord::kInterceptor})
+  for (const ContextWord w :
+       {ContextWord::kModes, ContextWord::kAutocast, ContextWord::kInterceptor})
     if (context[w] != prong::context()[w]) return false;
+  if (default_dtype != prong::default_dtype()) return false;
   if (!containers.empty()) {
     if (!open(args)) return false;
     args = pointers(opened_);

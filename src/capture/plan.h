@@ -199,7 +199,8 @@ class Plan {
   size_t num_arguments = 0;  // positional and by name
   std::vector<ArgumentContainer> containers;
   Kept kwnames{nullptr};
-  Context context;  // grad mode, default dtype and the like
+  Context context;      // grad mode and the like
+  DType default_dtype;  // of the process, when the recording began
   std::vector<Guard> guards;
   std::vector<TensorGuard> tensors;
   std::vector<Kept> objects;

@@ -17,8 +17,6 @@ namespace prong::capture {
 
 namespace {
 
-constexpr size_t kMaxFacts = 4096;
-
 template <class F>
 void for_each_tensor(std::span<const IValue> args, F f) {
   for (const IValue& a : args) {
@@ -364,19 +362,7 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     same.emplace_back(fake.impl(), v);
     return IValue(std::move(fake));
   };
-  std::vector<IValue> fakes;
-  for (const IValue& a : args) {
-    if (a.is_tensor()) {
-      fakes.push_back(stand_in(a));
-    } else if (a.is_list()) {
-      std::vector<IValue> items;
-      for (const IValue& item : a.items())
-        items.push_back(item.is_tensor() ? stand_in(item) : item);
-      fakes.push_back(IValue::list(std::move(items)));
-    } else {
-      fakes.push_back(a);
-    }
-  }
+  const std::vector<IValue> fakes = with_tensors(args, stand_in);
   IValue raw;
   try {
     RecordingOff off;

@@ -28,14 +28,6 @@ IValue fresh(const TensorMeta& m) {
   return IValue(Tensor(std::move(impl)));
 }
 
-bool shares_memory(const IValue& result, const IValue& arg) {
-  if (arg.is_tensor()) return result.tensor_impl()->storage == arg.tensor_impl()->storage;
-  return arg.is_list() &&
-         std::any_of(arg.items().begin(), arg.items().end(), [&](const IValue& item) {
-           return item.is_tensor() && shares_memory(result, item);
-         });
-}
-
 // The kernel's views; none where it would make new tensors.
 IValue views(const OpDef& op, std::span<const IValue> args) {
   IValue raw;

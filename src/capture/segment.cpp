@@ -214,6 +214,8 @@ void Segment::run() {
   choose_outputs();
   trace.key.push_back(~uint64_t{0});
   for (const ValueId v : trace.outputs) trace.key.push_back(static_cast<uint64_t>(v));
+  // Programs are compiled for it, where an op has no dtype of its own.
+  trace.key.push_back(static_cast<uint64_t>(default_dtype()));
   std::vector<IValue> tensors;
   for (const ValueId v : trace.inputs) {
     const Live& live = live_[static_cast<size_t>(v)];

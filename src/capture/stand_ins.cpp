@@ -1,6 +1,8 @@
 // Abstract results of ops. See stand_ins.h.
 #include "capture/stand_ins.h"
 
+#include <algorithm>
+
 namespace prong::capture {
 
 namespace {
@@ -37,6 +39,14 @@ Ref<TensorImpl> blank_like(const TensorImpl& t, const Dims& sizes) {
                                  contiguous_strides(sizes), t.dtype);
   blank.impl()->is_apart = t.is_apart;
   return blank.ref();
+}
+
+bool shares_memory(const IValue& tensor, const IValue& arg) {
+  if (arg.is_tensor()) return tensor.tensor_impl()->storage == arg.tensor_impl()->storage;
+  return arg.is_list() &&
+         std::any_of(arg.items().begin(), arg.items().end(), [&](const IValue& item) {
+           return item.is_tensor() && shares_memory(tensor, item);
+         });
 }
 
 bool may_alias(const OpDef& op) {

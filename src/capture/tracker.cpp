@@ -36,6 +36,7 @@ Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_sta
       keeps_places_(keeps_places), is_static_(is_static) {
   plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   plan_->kwnames = Kept(kwnames);
+  plan_->default_dtype = default_dtype();
 }
 
 Guard& Tracker::guard(Guard::Kind kind, PyObject* object) {

@@ -13,7 +13,6 @@ namespace prong::capture {
 
 namespace {
 
-constexpr size_t kMaxFacts = 4096;
 constexpr int64_t kMaxElements = 1 << 14;  // so few that to compute with them costs next to nothing
 
 // All that a kernel can go by without reading memory, as bytes.
@@ -51,24 +50,6 @@ void add_facts(const IValue& v, std::string* facts) {
   }
 }
 
-// The call with other tensors; f gives the one for a tensor.
-template <class F>
-std::vector<IValue> with_tensors(std::span<const IValue> args, F f) {
-  std::vector<IValue> others;
-  for (const IValue& a : args) {
-    if (a.is_tensor()) {
-      others.push_back(f(a));
-    } else if (a.is_list()) {
-      std::vector<IValue> items;
-      for (const IValue& item : a.items()) items.push_back(item.is_tensor() ? f(item) : item);
-      others.push_back(IValue::list(std::move(items)));
-    } else {
-      others.push_back(a);
-    }
-  }
-  return others;
-}
-
 IValue zeros_like(const IValue& v) {
   const TensorImpl& t = *v.tensor_impl();
   if (t.is_wrapped_number) return v;
@@ -101,9 +82,8 @@ int64_t count_of(const IValue& v) {
 
 std::string facts_of(const OpDef& op, std::span<const IValue> args) {
   std::string facts;
-  for (const ContextWord w :
-       {ContextWord::kModes, ContextWord::kDefaultDtype, ContextWord::kAutocast}) {
-    const uint64_t word = context()[w];
+  for (const uint64_t word : {context()[ContextWord::kModes], context()[ContextWord::kAutocast],
+                              static_cast<uint64_t>(default_dtype())}) {
     facts.append(reinterpret_cast<const char*>(&word), sizeof word);
   }
   const OpDef* address = &op;

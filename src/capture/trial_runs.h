@@ -14,6 +14,7 @@ namespace prong::capture {
 
 // All that a kernel can go by without reading memory; empty: it depends on more than that (a Python
 // number held as a tensor).
+inline constexpr size_t kMaxFacts = 4096;  // that a table keeps before it starts anew
 std::string facts_of(const OpDef& op, std::span<const IValue> args);
 
 class TrialRuns {

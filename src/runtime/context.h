@@ -1,4 +1,4 @@
-// State that belongs to a line of execution, not to a thread: grad mode, default dtype, autocast.
+// State that belongs to a line of execution, not to a thread: grad mode, autocast.
 // A forked task inherits it; a task that was suspended finds its own again. Used by eager, tensor.
 #pragma once
 
@@ -9,11 +9,10 @@ namespace prong {
 // One word for each upper folder that has such state. All zero is the state of a new thread, so
 // encode defaults as zero. Words are copied bit by bit: no owning pointers.
 enum class ContextWord : int {
-  kModes,         // eager: no-grad, inference mode and the like, as bits
-  kDefaultDtype,  // tensor
-  kAutocast,      // eager
-  kInterceptor,   // eager: who sees each op before it runs (tracing); a borrowed pointer
-  kSequence,      // eager: counts the nodes of the tape that this line of execution made
+  kModes,        // eager: no-grad, inference mode and the like, as bits
+  kAutocast,     // eager
+  kInterceptor,  // eager: who sees each op before it runs (tracing); a borrowed pointer
+  kSequence,     // eager: counts the nodes of the tape that this line of execution made
   kKernels,      // eager: who stands in for kernels (capture); a borrowed pointer, not inherited by
                  // tasks
   kSavingHooks,  // eager: the number of the hooks on saving that are on top

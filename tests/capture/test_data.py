@@ -1,4 +1,4 @@
-"""Tensors that compiled calls make of Python data: torch.tensor, lists as indices. Each is a new tensor in each replay."""
+"""Tensors that compiled calls make of Python data: torch.tensor, lists as indices. Each replay makes new ones."""
 
 import prong as torch
 import pytest
@@ -129,3 +129,20 @@ def test_leaves_and_tensors_as_data_are_right():
         for i in range(3):
             x = torch.tensor([float(i), 2.0])
             assert compiled(x).tolist() == function(x).tolist()
+
+
+@pytest.mark.parametrize("backend", ["llvm", "interpreter"])
+def test_the_default_dtype_is_part_of_plans_and_programs(backend):
+    def f(x):
+        return torch.tensor(1.5), torch.zeros(2) + 1.5, (torch.ones(3) * 2).sin() + x, x / 3
+
+    compiled = torch.compile(f, backend=backend)
+    for dtype in (torch.float32, torch.float64, torch.float32, torch.float64, torch.bfloat16):
+        torch.set_default_dtype(dtype)
+        try:
+            for x in (torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4])):
+                for got, wanted in zip(compiled(x), f(x)):
+                    assert got.dtype == wanted.dtype and torch.equal(got, wanted)
+        finally:
+            torch.set_default_dtype(torch.float32)
+    assert compiled._counters()["replays"] >= 5

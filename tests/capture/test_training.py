@@ -5,7 +5,9 @@ import math
 import prong as torch
 import pytest
 import random_training
+import training_steps
 from prong import nn
+from training_steps import scheduled, snapshot
 
 STEPS = 20
 
@@ -79,40 +81,9 @@ OPTIMIZERS = {
 }
 
 
-def snapshot(model, optimizer, loss):
-    """All that the step can have changed."""
-    state = [
-        sorted((k, v.tolist() if isinstance(v, torch.Tensor) else v) for k, v in s.items())
-        for s in optimizer.state.values()
-    ]
-    return (
-        loss.tolist(),
-        loss.requires_grad,
-        type(loss.grad_fn).__name__ if loss.grad_fn is None else loss.grad_fn.name(),
-        [p.tolist() for p in model.parameters()],
-        [p._version for p in model.parameters()],
-        [None if p.grad is None else p.grad.tolist() for p in model.parameters()],
-        [b.tolist() for b in model.buffers()],
-        state,
-        [group["lr"] for group in optimizer.param_groups],
-        torch.rand(1).item(),
-    )
-
-
 def run(make_model, make_optimizer, make_step, is_compiled, sizes=(4,) * STEPS):
-    torch.manual_seed(7)
-    model = make_model()
-    optimizer = make_optimizer([p for p in model.parameters() if p.requires_grad])
-    step = make_step(model, optimizer)
-    if is_compiled:
-        step = torch.compile(step)
-    seen = []
-    for i, n in enumerate(sizes):
-        torch.manual_seed(100 + i)
-        x, y = torch.randn(n, 6), torch.randint(0, 3, (n,))
-        loss = step(x, y)
-        seen.append(snapshot(model, optimizer, loss))
-    return seen, step
+    batches = [lambda n=n: (torch.randn(n, 6), torch.randint(0, 3, (n,))) for n in sizes]
+    return training_steps.run(make_model, make_optimizer, make_step, batches, is_compiled)
 
 
 def check(make_model, make_optimizer, make_step, least=STEPS - 3, **options):
@@ -234,20 +205,7 @@ def test_gradients_add_up_over_calls():
     ],
 )
 def test_a_scheduler(schedule):
-    def make(model, optimizer):
-        scheduler = schedule(optimizer)
-
-        def step(x, y):
-            optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            scheduler.step()
-            return loss.detach()
-
-        return step
-
-    check(mlp, OPTIMIZERS["momentum"], make, least=0)
+    check(mlp, OPTIMIZERS["momentum"], scheduled(schedule), least=0)
 
 
 def test_a_rate_that_the_program_changes():

@@ -3,40 +3,9 @@
 import prong as torch
 import pytest
 from prong import nn
+from training_steps import run, scheduled, snapshot
 
 BATCHES = (8, 5, 1, 8, 2, 3, 64, 1, 33, *range(1, 65, 7), 2)
-
-
-def snapshot(model, optimizer, loss):
-    state = [
-        sorted((k, v.tolist() if isinstance(v, torch.Tensor) else v) for k, v in s.items())
-        for s in optimizer.state.values()
-    ]
-    return (
-        repr(loss.tolist()),
-        loss.requires_grad,
-        [repr(p.tolist()) for p in model.parameters()],
-        [p._version for p in model.parameters()],
-        [None if p.grad is None else repr(p.grad.tolist()) for p in model.parameters()],
-        [b.tolist() for b in model.buffers()],
-        repr(state),
-        [group["lr"] for group in optimizer.param_groups],
-        torch.rand(1).item(),
-    )
-
-
-def run(make_model, make_optimizer, make_step, batches, is_compiled):
-    torch.manual_seed(7)
-    model = make_model()
-    optimizer = make_optimizer(model.parameters())
-    step = make_step(model, optimizer)
-    if is_compiled:
-        step = torch.compile(step)
-    seen = []
-    for i, args in enumerate(batches):
-        torch.manual_seed(100 + i)
-        seen.append(snapshot(model, optimizer, step(*args())))
-    return seen, step
 
 
 def check(make_model, make_optimizer, make_step, batches, plans=1, evaluated=3):
@@ -339,17 +308,4 @@ def test_composite_ops_on_the_tape_work_out_their_numbers_for_each_size():
     ],
 )
 def test_rates_of_a_schedule_are_inputs(schedule):
-    def make(model, optimizer):
-        scheduler = schedule(optimizer)
-
-        def step(x, y):
-            optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            scheduler.step()
-            return loss.detach()
-
-        return step
-
-    check(mlp(), sgd, make, labelled(6), plans=3, evaluated=3)
+    check(mlp(), sgd, scheduled(schedule), labelled(6), plans=3, evaluated=3)

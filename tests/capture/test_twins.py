@@ -1,4 +1,4 @@
-"""Numbers that are one object only in the recorded call, in containers that change and in generators that builtin code walks."""
+"""Numbers that are one object only in the recorded call: in containers that change, in generators for builtins."""
 
 import prong as torch
 import pytest

@@ -1,4 +1,4 @@
-"""A plan that does not go through leaves nothing behind: what it wrote to its own memory is gone, what it drew is given back."""
+"""A plan that does not go through leaves nothing behind: its own memory is gone, what it drew is given back."""
 
 import prong as torch
 import pytest

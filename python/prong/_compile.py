@@ -69,7 +69,14 @@ def compile(
         raise TypeError(f"compile() takes a function or an object, got the class {model.__name__}")
     if not callable(model):
         raise TypeError(f"compile() takes a callable, got {type(model).__name__}")
-    as_asked = {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "mode": mode, "options": options, "name": name}
+    as_asked = {
+        "fullgraph": fullgraph,
+        "dynamic": dynamic,
+        "backend": backend,
+        "mode": mode,
+        "options": options,
+        "name": name,
+    }
     settings = {"options": options} if options else {}
     if mode not in (None, "default", "check"):
         settings["mode"] = mode

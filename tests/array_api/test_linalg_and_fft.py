@@ -60,7 +60,9 @@ def test_products(dtype):
 
 def test_vectors_broadcast_beside_their_axis_alone():
     """A cross product may add dims; neither product repeats a vector of one number."""
-    near("linalg.cross", spread("float64", (3,)), spread("float64", (2, 3), seed=1), dtype="float64")
+    near(
+        "linalg.cross", spread("float64", (3,)), spread("float64", (2, 3), seed=1), dtype="float64"
+    )
     near("linalg.cross", spread("int32", (4, 1, 3)), spread("int32", (2, 3), seed=1), dtype="int32")
     near("vecdot", spread("float64", (3,)), spread("float64", (0, 3)), dtype="float64")
     for product in (xp.vecdot, xp.linalg.cross):

@@ -94,6 +94,8 @@ def test_a_back_end_gives_what_eager_gives(backend):
     check(backend, Attention(), (torch.randn(2, 5, 8),))
     check(backend, many_ops, (torch.randn(4, 3), torch.randn(4, 3)))
     check(backend, with_number, *((torch.ones(2, 2), n) for n in (1, 2, 3.5)))
+    check(backend, with_number, *((torch.ones(2, 2), n) for n in (0.5, 3.5)))
+    check(backend, with_number, *((torch.tensor([1, 2]), n) for n in (0.5, 3.5)))
 
 
 @needs("torch")

@@ -46,7 +46,16 @@ def test_what_fails_by_its_numbers_says_so(op, sample):
             assert op["checks_data"] and may_fail, (name, error)
 
 
-RANGED = {"index", "scatter", "embedding", "nll_loss", "cross_entropy", "take", "gather", "remainder"}
+RANGED = {
+    "index",
+    "scatter",
+    "embedding",
+    "nll_loss",
+    "cross_entropy",
+    "take",
+    "gather",
+    "remainder",
+}
 
 
 @facet(lambda op: op["base_name"].rstrip("_") in RANGED)
@@ -60,7 +69,9 @@ def test_no_op_is_left_out():
     assert asked >= RANGED
 
 
-@pytest.mark.parametrize("op", [op for op in _core.ops() if op["inplace_of"]], ids=lambda op: op["name"])
+@pytest.mark.parametrize(
+    "op", [op for op in _core.ops() if op["inplace_of"]], ids=lambda op: op["name"]
+)
 def test_in_place_forms_check_what_their_op_checks(op):
     base = next(o for o in _core.ops() if o["name"] == op["inplace_of"])
     assert op["checks_data"] == base["checks_data"]

@@ -20,6 +20,7 @@ class ModelWriter:
     def __init__(self, module, example_inputs):
         self.onnx = packages.load("onnx")
         self.nodes, self.constants, self.names = [], [], {}
+        self.given_as = {}  # of Python numbers, by node: their dtype as inputs of the model
         self.count = 0
         self.module, self.examples = module, example_inputs
 
@@ -39,13 +40,16 @@ class ModelWriter:
         return model
 
     def placeholder(self, node, example):
+        if isinstance(example, float):
+            self.given_as[node] = prong.float64  # in full; beside tensors it counts as below
         if not isinstance(example, prong.Tensor):
             example = prong.tensor(example)
         node.meta.setdefault("dtype", example.dtype)
         node.meta.setdefault("shape", tuple(example.shape))
         self.names[node] = node.name
         sizes = [f"{node.name}_{i}" for i in range(example.dim())]
-        return self.onnx.helper.make_tensor_value_info(node.name, self.type(example.dtype), sizes)
+        kind = self.type(self.given_as.get(node, example.dtype))
+        return self.onnx.helper.make_tensor_value_info(node.name, kind, sizes)
 
     def output(self, value, index):
         name = self.emit("Identity", [self.name(value)], name=f"result_{index}")
@@ -106,8 +110,9 @@ class ModelWriter:
         """The value as an ONNX name of that dtype."""
         if not isinstance(value, (Node, str)):
             return self.constant(value, dtype)
-        if isinstance(value, Node) and value.meta.get("dtype") is dtype:
-            return self.names[value]
+        if isinstance(value, Node):
+            if self.given_as.get(value, value.meta.get("dtype")) is dtype:
+                return self.names[value]
         return self.emit("Cast", [self.name(value)], to=self.type(dtype))
 
     def promoted(self, *values):

@@ -14,7 +14,9 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
     random = np.random.RandomState(0)
     bits = random.randint(0, 2**32, 20000, dtype=np.uint32)
     x = np.concatenate([bits.view(np.float32), np.repeat(np.float32(AWKWARD), len(AWKWARD))])
-    y = np.concatenate([random.permutation(bits).view(np.float32), np.tile(np.float32(AWKWARD), 11)])
+    y = np.concatenate(
+        [random.permutation(bits).view(np.float32), np.tile(np.float32(AWKWARD), 11)]
+    )
     near = x.copy()  # quotients next to whole numbers
     whole = random.randint(1, 1000, len(x)).astype(np.float32)
     with np.errstate(all="ignore"):
@@ -50,7 +52,9 @@ def test_compiled_as_eager(op, shape):
     assert prong.equal(prong.compile(lambda t: op(t * 1, 2))(x), op(x, 2))
 
 
-@pytest.mark.parametrize("dtype", [prong.float32, prong.float64, prong.int16, prong.uint8, prong.bool])
+@pytest.mark.parametrize(
+    "dtype", [prong.float32, prong.float64, prong.int16, prong.uint8, prong.bool]
+)
 def test_choices_keep_all_bits(dtype):
     size = prong.empty((), dtype=dtype).element_size()
     bits = np.random.RandomState(1).bytes(1001 * size)

@@ -20,6 +20,7 @@
 #include "capture/breaks.h"
 #include "capture/evaluator.h"
 #include "capture/misfit.h"
+#include "capture/python_steps.h"
 #include "capture/session.h"
 #include "capture/trace_graph.h"
 #include "graph/graph.h"
@@ -281,7 +282,7 @@ constexpr int kMaxUnplanned = 4;  // so many calls in a row gave no plan: no mor
 // Evaluates the call and records it; leaves a plan where all of it was followed. `proven`: a plan
 // that fits and has not been run with `new_sizes`; it is given them in place of a second plan.
 PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject* kwnames,
-                   Plan* proven = nullptr, std::vector<int64_t> new_sizes = {}) {
+                   StepLog& log, Plan* proven = nullptr, std::vector<int64_t> new_sizes = {}) {
   CompiledFunction* f = as_compiled(self);
   const Ref<Target> target(f->target);  // the function may be dropped by what it calls
   const Owned itself = Owned::borrow(self);
@@ -310,6 +311,8 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
       fail_recompile(target->name, cat("no plan fits the call\n", why_new));
     if (!is_planned && !f->has_told_limit) tell_limit(f, why_new);
   }
+  std::optional<StepLogScope> log_scope;
+  if (!is_recording()) log_scope.emplace(&log);  // else the outer call's is the one
   const HookScope hook;
   CallScope scope(*target, &observer);
   struct TrackerScope {
@@ -362,6 +365,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
   CompiledFunction* f = as_compiled(self);
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   return guarded([&]() -> PyObject* {
+    StepLog log;
     // A debugger or a coverage tool is told of each line, so each line runs.
     const bool is_traced = PyThreadState_GET()->c_tracefunc != nullptr;
     if ((stance == Stance::kForceEager || is_traced) && !is_recording())
@@ -373,18 +377,18 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
         if (i) std::swap(plans[i], plans[i - 1]);
         const std::shared_ptr<Plan> plan = plans[i ? i - 1 : 0];
         std::vector<int64_t> new_sizes;
-        if (const std::optional<PyObject*> result = plan->run(args, &new_sizes)) {
+        if (const std::optional<PyObject*> result = plan->run(args, &new_sizes, log)) {
           f->target->replays += 1;
           return *result;
         }
         if (!new_sizes.empty()) {
-          return evaluate(self, args, count, kwnames, plan.get(), std::move(new_sizes));
+          return evaluate(self, args, count, kwnames, log, plan.get(), std::move(new_sizes));
         }
       }
-      if (stance == Stance::kEagerOnRecompile)
+      if (stance == Stance::kEagerOnRecompile && log.entries.empty())
         return checked(PyObject_Vectorcall(f->function, args, nargsf, kwnames));
     }
-    return evaluate(self, args, count, kwnames);
+    return evaluate(self, args, count, kwnames, log);
   });
 }
 

@@ -1,5 +1,6 @@
-// Lists, tuples and dicts that a call is given: a plan asks that they are built as those of the
-// recording were, and takes their items as further arguments. So they may be other objects at each
+// Lists, tuples, dicts and records (instances that hold tensors and plain values) that a call is
+// given: a plan asks that they are built as those of the recording were, and takes their items as
+// further arguments. So they may be other objects at each
 // call. See tracker.h and plan.h.
 #include <algorithm>
 
@@ -22,37 +23,135 @@ bool has_plain_keys(PyObject* dict) {
   return true;
 }
 
+constexpr Py_ssize_t kMaxAttributes = 32;  // of an instance
+constexpr int kMaxDepth = 4;
+
+bool has_name(PyTypeObject* type, const char* word) {
+  PyObject* name = PyUnicode_InternFromString(word);
+  const bool found = name && _PyType_Lookup(type, name);
+  Py_XDECREF(name);
+  return found;
+}
+
+// Of a class that only keeps attributes in a dict and slots, and reads them in the usual way.
+bool is_record_class(PyTypeObject* type) {
+  return is_instance_class(type) && Py_TYPE(type) == &PyType_Type &&
+         type->tp_getattro == PyObject_GenericGetAttr && !type->tp_finalize && !type->tp_del &&
+         !has_name(type, "__getattr__");
+}
+
+PyObject* attributes_of(PyObject* record) {  // borrowed; null: none
+  PyObject** at = _PyObject_GetDictPtr(record);
+  return at ? *at : nullptr;
+}
+
+// The slots that are set: their descriptors and values, of each class that has some.
+template <class F>
+void for_each_slot(PyObject* record, F f) {
+  PyObject* mro = Py_TYPE(record)->tp_mro;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); ++i) {
+    PyObject *name, *descriptor;
+    Py_ssize_t position = 0;
+    PyObject* dict = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_dict;
+    while (dict && PyDict_Next(dict, &position, &name, &descriptor)) {
+      if (!Py_IS_TYPE(descriptor, &PyMemberDescr_Type)) continue;
+      PyObject* value =
+          Py_TYPE(descriptor)
+              ->tp_descr_get(descriptor, record, reinterpret_cast<PyObject*>(Py_TYPE(record)));
+      if (!value) {
+        PyErr_Clear();
+        continue;
+      }
+      f(descriptor, name, value);
+      Py_DECREF(value);  // the record keeps it
+    }
+  }
+}
+
+bool is_opened_within(PyObject* o, int depth);
+
+// Tensors, plain values, and containers and records of such: what a program hands on as one thing.
+// Other objects have a life of their own, and are the same at each call.
+bool is_record(PyObject* o, int depth) {
+  if (depth > kMaxDepth || !is_record_class(Py_TYPE(o))) return false;
+  Py_ssize_t count = 0;
+  bool is_data = true;
+  const auto look = [&](PyObject* value) {
+    ++count;
+    is_data = is_data &&
+              (door().is_exact_tensor(value) || is_plain_value(value) || PyFunction_Check(value) ||
+               PyType_Check(value) || is_opened_within(value, depth + 1));
+  };
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  if (PyObject* dict = attributes_of(o))
+    while (PyDict_Next(dict, &position, &key, &value)) {
+      is_data = is_data && PyUnicode_CheckExact(key);
+      look(value);
+    }
+  for_each_slot(o, [&](PyObject*, PyObject*, PyObject* in_slot) { look(in_slot); });
+  return is_data && count > 0 && count <= kMaxAttributes;
+}
+
+bool is_named_tuple(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  return PyTuple_Check(o) && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
+         type->tp_getattro == PyObject_GenericGetAttr && type->tp_iter == PyTuple_Type.tp_iter &&
+         has_name(type, "_fields") && !attributes_of(o) && !has_name(type, "__getattr__");
+}
+
+bool is_opened_within(PyObject* o, int depth) {
+  if (is_sequence(o)) return !is_plain_value(o) && PySequence_Fast_GET_SIZE(o) <= kMaxItems;
+  if (PyDict_CheckExact(o)) return PyDict_GET_SIZE(o) <= kMaxItems && has_plain_keys(o);
+  if (is_named_tuple(o)) return PyTuple_GET_SIZE(o) <= kMaxItems;
+  return is_record(o, depth);
+}
+
 std::vector<PyObject*> items_of(PyObject* container) {
   std::vector<PyObject*> items;
-  if (is_sequence(container)) {
+  if (PyTuple_Check(container) || PyList_CheckExact(container)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(container); ++i)
       items.push_back(PySequence_Fast_GET_ITEM(container, i));
     return items;
   }
+  const bool is_dict = PyDict_CheckExact(container);
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  while (PyDict_Next(container, &position, &key, &value)) items.push_back(value);
+  if (PyObject* dict = is_dict ? container : attributes_of(container))
+    while (PyDict_Next(dict, &position, &key, &value)) items.push_back(value);
+  if (!is_dict)
+    for_each_slot(container,
+                  [&](PyObject*, PyObject*, PyObject* in_slot) { items.push_back(in_slot); });
   return items;
 }
 
 }  // namespace
 
-bool is_opened(PyObject* argument) {
-  if (is_sequence(argument))
-    return !is_plain_value(argument) && PySequence_Fast_GET_SIZE(argument) <= kMaxItems;
-  return PyDict_CheckExact(argument) && PyDict_GET_SIZE(argument) <= kMaxItems &&
-         has_plain_keys(argument);
-}
+bool is_opened(PyObject* argument) { return is_opened_within(argument, 0); }
 
 bool ArgumentContainer::holds(PyObject* o) const {
   if (Py_TYPE(o) != type) return false;
   if (!keys.get()) return PySequence_Fast_GET_SIZE(o) == size;
-  if (PyDict_GET_SIZE(o) != size) return false;
+  PyObject* const dict = is_record ? attributes_of(o) : o;
+  const Py_ssize_t named = PyTuple_GET_SIZE(keys.get());
+  if ((dict ? PyDict_GET_SIZE(dict) : 0) + (slots.get() ? PyTuple_GET_SIZE(slots.get()) : 0) !=
+      size)
+    return false;
   PyObject *key, *value;
   Py_ssize_t position = 0, k = 0;
-  while (PyDict_Next(o, &position, &key, &value))
-    if (!same_value(PyTuple_GET_ITEM(keys.get(), k++), key)) return false;
-  return true;
+  while (dict && PyDict_Next(dict, &position, &key, &value)) {
+    if (k >= named || !same_value(PyTuple_GET_ITEM(keys.get(), k), key)) return false;
+    ++k;
+  }
+  if (!slots.get()) return true;
+  Py_ssize_t s = 0;
+  bool same = true;
+  for_each_slot(o, [&](PyObject* descriptor, PyObject*, PyObject*) {
+    same =
+        same && s < PyTuple_GET_SIZE(slots.get()) && PyTuple_GET_ITEM(slots.get(), s) == descriptor;
+    ++s;
+  });
+  return same && s == PyTuple_GET_SIZE(slots.get());
 }
 
 // ── recording ──
@@ -63,20 +162,34 @@ Term Tracker::container_argument(PyObject* value) {
     return {};
   }
   const bool is_dict = PyDict_CheckExact(value);
+  const bool is_record = !is_dict && !PyTuple_Check(value) && !PyList_CheckExact(value);
   ArgumentContainer c{static_cast<int32_t>(arguments_.size()), Py_TYPE(value),
-                      is_dict ? PyDict_GET_SIZE(value) : PySequence_Fast_GET_SIZE(value)};
-  if (is_dict) {
-    PyObject* keys = PySequence_Tuple(value);
-    c.keys = Kept(keys);
-    Py_XDECREF(keys);
+                      static_cast<Py_ssize_t>(items_of(value).size())};
+  c.is_record = is_record;
+  if (is_record || !is_sequence(value)) read_type(Py_TYPE(value));
+  if (PyObject* dict = is_dict ? value : is_record ? attributes_of(value) : nullptr) {
+    c.keys = Kept::steal(PySequence_Tuple(dict));
+  } else if (is_record) {
+    c.keys = Kept::steal(PyTuple_New(0));
+  }
+  if (is_record) {
+    PyObject* slots = PyList_New(0);
+    for_each_slot(value, [&](PyObject* descriptor, PyObject*, PyObject*) {
+      if (slots) PyList_Append(slots, descriptor);
+    });
+    if (slots && PyList_GET_SIZE(slots)) c.slots = Kept::steal(PyList_AsTuple(slots));
+    Py_XDECREF(slots);
   }
   plan_->containers.push_back(std::move(c));
   arguments_.push_back(value);
   const Term t = make(is_dict                    ? Made::Kind::kDict
+                      : is_record                ? Made::Kind::kInstance
                       : PyList_CheckExact(value) ? Made::Kind::kList
                                                  : Made::Kind::kTuple,
                       {}, {});
-  given_.push_back({t, Kept(value), {}, {}});
+  if (t.is_made() && PyTuple_Check(value) && !PyTuple_CheckExact(value))
+    made_[static_cast<size_t>(t.index)].type = Kept(reinterpret_cast<PyObject*>(Py_TYPE(value)));
+  given_.push_back({t, Kept(value), {}, {}, {}});
   return t;
 }
 
@@ -93,6 +206,15 @@ void Tracker::open_containers() {
     }
     if (!is_on()) return;
     Made& m = made_[static_cast<size_t>(t.index)];
+    m.given = static_cast<int32_t>(k);
+    if (PyObject* slots = plan_->containers[k].slots.get()) {
+      const size_t named = terms.size() - static_cast<size_t>(PyTuple_GET_SIZE(slots));
+      for (size_t i = named; i < terms.size(); ++i)
+        given_[k].slots.push_back({PyTuple_GET_ITEM(slots, static_cast<Py_ssize_t>(i - named)),
+                                   terms[i], Kept(items[i]), false});
+      terms.resize(named);
+      items.resize(named);
+    }
     given_[k].terms = terms;
     m.items = std::move(terms);
     m.objects = std::move(items);
@@ -108,24 +230,106 @@ bool Tracker::is_container_argument(PyObject* o) const {
                      [&](const Given& g) { return g.object.get() == o; });
 }
 
+// The attributes of a record that the call assigned are assigned in a replay too: those of the one
+// that it is given then. False: it did something else to it.
+bool Tracker::note_record_stores(size_t k) {
+  const ArgumentContainer& c = plan_->containers[k];
+  PyObject* const record = given_[k].object.get();
+  const std::vector<Kept>& before = given_[k].items;
+  const auto store = [&](PyObject* name, PyObject* value, Term term) {
+    if (!term.is_known() || is_fragile(term)) return false;
+    effects_.push_back({Kept(record), Kept(name), Kept(value), term, Effect::Kind::kArgument,
+                        num_steps_, c.index});
+    return true;
+  };
+  const Made& m = made(given_[k].term);
+  const auto named = static_cast<size_t>(PyTuple_GET_SIZE(c.keys.get()));
+  if (m.keys.size() < named) return false;
+  bool is_followed = true;
+  const size_t stores_before = effects_.size();
+  for (size_t i = 0; i < m.keys.size() && is_followed; ++i) {
+    if (i < named &&
+        !same_value(m.keys[i].get(), PyTuple_GET_ITEM(c.keys.get(), static_cast<Py_ssize_t>(i))))
+      return false;
+    // Another value, or one that is the same only this time.
+    if (i >= named || m.objects[i] != before[i].get() ||
+        m.items[i].kind != given_[k].terms[i].kind || m.items[i].index != given_[k].terms[i].index)
+      is_followed = store(m.keys[i].get(), m.objects[i], m.items[i]);
+  }
+  size_t num_set = 0;
+  for_each_slot(record, [&](PyObject* descriptor, PyObject* name, PyObject* value) {
+    const GivenSlot* slot = slot_of(k, descriptor);
+    ++num_set;
+    is_followed = is_followed && slot && slot->value.get() == value &&
+                  (!slot->is_stored || store(name, value, slot->term));
+  });
+  // Between two steps nobody knows when.
+  return is_followed && num_set == given_[k].slots.size() &&
+         (num_steps_ == 0 || effects_.size() == stores_before);
+}
+
+Tracker::GivenSlot* Tracker::slot_of(size_t k, PyObject* descriptor) {
+  for (GivenSlot& s : given_[k].slots)
+    if (s.descriptor == descriptor) return &s;
+  return nullptr;
+}
+
+// Of a record that the call is given; unknown: it is not followed.
+Term Tracker::read_slot(Term owner, PyObject* descriptor, PyObject* value) {
+  const int32_t k = peek(owner).given;
+  const GivenSlot* s = k < 0 ? nullptr : slot_of(static_cast<size_t>(k), descriptor);
+  return s && s->value.get() == value ? s->term : Term();
+}
+
+void Tracker::write_slot(Term owner, PyObject* descriptor, PyObject* value, Term term) {
+  const int32_t k = peek(owner).given;
+  if (k < 0) return;
+  GivenSlot* s = slot_of(static_cast<size_t>(k), descriptor);
+  if (!s)
+    s = &given_[static_cast<size_t>(k)].slots.emplace_back(GivenSlot{descriptor, {}, {}, true});
+  s->term = term;
+  s->value = Kept(value);
+  s->is_stored = true;
+}
+
 // What the call did to them would have to be done again.
 bool Tracker::containers_are_unchanged() {
+  bool has_records = false;
   for (size_t k = 0; k < given_.size(); ++k) {
     PyObject* const container = given_[k].object.get();
+    if (plan_->containers[k].is_record) {
+      has_records = true;
+      if (Py_TYPE(container) != plan_->containers[k].type || !note_record_stores(k)) return false;
+      continue;
+    }
     if (!plan_->containers[k].holds(container)) return false;
     const std::vector<PyObject*> now = items_of(container);
     for (size_t i = 0; i < now.size(); ++i)
       if (now[i] != given_[k].items[i].get()) return false;
     const Made& m = made(given_[k].term);
-    for (size_t i = 0; i < m.items.size() && i < given_[k].terms.size(); ++i)
+    for (size_t i = 0; i < m.items.size(); ++i)
       if (m.items[i].kind != given_[k].terms[i].kind ||
           m.items[i].index != given_[k].terms[i].index)
         return false;  // the same object only this time
   }
+  if (has_records) note_strangers();
   // A list from outside that the call writes to may be the one that is passed next time.
   return given_.empty() || std::none_of(effects_.begin(), effects_.end(), [](const Store& e) {
            return PyList_Check(e.owner.get()) || PyDict_Check(e.owner.get());
          });
+}
+
+// Objects that the plan knows by identity must not be among the records that it is given.
+void Tracker::note_strangers() {
+  for (const auto& [object, known] : known_) {
+    if (!known.term.is_same()) continue;
+    for (const ArgumentContainer& c : plan_->containers)
+      if (c.is_record && Py_TYPE(object) == c.type) {
+        plan_->strangers.push_back(object);
+        keep(object);
+        break;
+      }
+  }
 }
 
 // ── replay ──
@@ -139,6 +343,7 @@ bool Plan::open(PyObject* const* args) {
     if (!c.holds(container)) return false;
     for (size_t before = 0; before < k; ++before)
       if (opened_[static_cast<size_t>(containers[before].index)].get() == container) return false;
+    if (std::find(strangers.begin(), strangers.end(), container) != strangers.end()) return false;
     for (PyObject* item : items_of(container)) opened_.emplace_back(item);
   }
   return true;

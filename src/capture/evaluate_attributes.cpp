@@ -41,6 +41,19 @@ bool is_builtin_container(PyTypeObject* t) {
 
 namespace {
 
+// Which item of a named tuple the attribute is; -1: none.
+Py_ssize_t index_of_field(PyObject* tuple, PyObject* name) {
+  PyObject* field = _PyType_Lookup(Py_TYPE(tuple), name);
+  if (!field || std::strcmp(Py_TYPE(field)->tp_name, "_collections._tuplegetter") != 0) return -1;
+  PyObject* made_of = PyObject_CallMethod(field, "__reduce__", nullptr);  // type, (index, doc)
+  PyObject* given = made_of && PyTuple_Check(made_of) ? PyTuple_GetItem(made_of, 1) : nullptr;
+  const Py_ssize_t index =
+      given && PyTuple_Check(given) ? PyLong_AsSsize_t(PyTuple_GET_ITEM(given, 0)) : -1;
+  Py_XDECREF(made_of);
+  PyErr_Clear();
+  return index;
+}
+
 bool is_module_getattr(PyTypeObject* type) {
   PyObject* fallback = type_attribute(type, "__getattr__");
   return fallback && Py_IS_TYPE(fallback, &PyMethodDescr_Type) &&
@@ -149,6 +162,10 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
     if (is_bound) return t->make(Made::Kind::kMethod, {Term::same(), owner}, {value, object});
     const Made& m = t->made(owner);
     if (m.kind == Made::Kind::kFuture) return future_attribute(owner, object, value);
+    if (const Py_ssize_t k = m.type.get() ? index_of_field(object, name) : -1;
+        k >= 0 && static_cast<size_t>(k) < m.items.size() &&
+        m.objects[static_cast<size_t>(k)] == value)
+      return m.items[static_cast<size_t>(k)];
     if (m.type.get() || m.kind == Made::Kind::kException || m.kind == Made::Kind::kFunction ||
         m.kind == Made::Kind::kOpaque)
       if (const Term found = t->adopt(value); found.is_known()) return found;
@@ -209,6 +226,8 @@ Term Evaluator::made_attribute(PyObject* object, Term owner, PyObject* name, PyO
     return t->same(value);
   }
   if (value == reinterpret_cast<PyObject*>(type)) return Term::same();
+  if (found && Py_IS_TYPE(found, &PyMemberDescr_Type))
+    if (const Term slot = t->read_slot(owner, found, value); slot.is_known()) return slot;
   const Term known = t->find(value);
   if (!known.is_known()) t->give_up(cat("attribute ", text_of(name), " of what the call made"));
   return known;
@@ -340,6 +359,9 @@ Evaluator::Next Evaluator::store_made_attribute(PyObject* name) {
   PyObject* dict = instance_dict(owner);
   if (t = tracker(); t && dict && PyDict_GetItemWithError(dict, name) == value)
     t->set_named(term(1), name, value, term(2));
+  PyObject* found = _PyType_Lookup(Py_TYPE(owner), name);
+  if (t && found && Py_IS_TYPE(found, &PyMemberDescr_Type))
+    t->write_slot(term(1), found, value, term(2));
   drop(2);
   return Next::kGo;
 }
@@ -405,6 +427,9 @@ Term Evaluator::attribute_call_term(std::string_view word, PyObject* const* args
       PyObject* dict = instance_dict(args[0]);
       if (dict && PyDict_GetItemWithError(dict, args[1]) == args[2])
         t->set_named(terms[0], args[1], args[2], terms[2]);
+      PyObject* found = _PyType_Lookup(Py_TYPE(args[0]), args[1]);
+      if (found && Py_IS_TYPE(found, &PyMemberDescr_Type))
+        t->write_slot(terms[0], found, args[2], terms[2]);
       return Term::same();
     }
   }

@@ -7,6 +7,7 @@
 #include "capture/evaluator.h"
 #include "capture/instance_access.h"
 #include "capture/python_names.h"
+#include "capture/python_steps.h"
 #include "capture/session.h"
 
 namespace prong::capture {
@@ -85,6 +86,12 @@ PyObject* Evaluator::invoke(PyObject* callable, Term term, PyObject* const* args
     body_->drop("calls " + name_of_callable(callable));
     return nullptr;
   }
+  const bool may_be_step = is_opaque(callable) || is_whole_step(callable);
+  if (PyObject * value;
+      may_be_step && call_as_step(callable, term, args, terms, kwnames, &value, result))
+    return value;
+  if (PyObject * value; may_be_step && has_logged_steps() && take_logged(callable, &value))
+    return value;
   if (is_opaque(callable)) {
     const std::string what = "calls " + name_of_callable(callable);
     if (Tracker* t = tracker()) t->give_up(what);

@@ -143,23 +143,8 @@ Evaluator::Next Evaluator::step_container(const Instruction& i) {
   }
   case FORMAT_VALUE:
     return format_value(i);
-  case BUILD_STRING: {
-    PyObject* parts = PyTuple_New(i.arg);
-    PyObject* empty = parts ? PyUnicode_FromString("") : nullptr;
-    bool plain = true;
-    for (int k = 0; empty && k < i.arg; ++k) {
-      PyTuple_SET_ITEM(parts, k, Py_NewRef(top(i.arg - k)));
-      plain = plain && t && t->is_plain(term(i.arg - k), top(i.arg - k));
-    }
-    PyObject* joined = empty ? PyUnicode_Join(empty, parts) : nullptr;
-    Py_XDECREF(parts);
-    Py_XDECREF(empty);
-    if (!joined) return Next::kError;
-    if (t && !plain) t->give_up("a string of values that are not constants");
-    drop(i.arg);
-    push(joined, Term::same());
-    return Next::kGo;
-  }
+  case BUILD_STRING:
+    return build_string(i);
   default:
     return step_walk(i);
   }
@@ -245,39 +230,6 @@ Evaluator::Next Evaluator::delete_item() {
   if (Tracker* t = tracker()) t->pin_twins(std::vector<Term>{term(2)});
   if (PyObject_DelItem(container, key) < 0) return Next::kError;
   drop(2);
-  return Next::kGo;
-}
-
-Evaluator::Next Evaluator::format_value(const Instruction& i) {
-  PyObject* spec = i.arg & 4 ? top(1) : nullptr;
-  const int at = spec ? 2 : 1;
-  PyObject* value = top(at);
-  if (Tracker* t = tracker();
-      t && !(t->is_plain(term(at), value) && (!spec || t->is_plain(term(1), spec))))
-    t->give_up("a string of values that are not constants");
-  PyObject* converted = nullptr;
-  switch (i.arg & 3) {
-  case 1:
-    converted = PyObject_Str(value);
-    break;
-  case 2:
-    converted = PyObject_Repr(value);
-    break;
-  case 3:
-    converted = PyObject_ASCII(value);
-    break;
-  default:
-    converted = Py_NewRef(value);
-  }
-  if (!converted) return Next::kError;
-  if (!PyUnicode_CheckExact(converted) || spec) {
-    PyObject* formatted = PyObject_Format(converted, spec);
-    Py_DECREF(converted);
-    if (!formatted) return Next::kError;
-    converted = formatted;
-  }
-  drop(at);
-  push(converted, Term::same());
   return Next::kGo;
 }
 

@@ -81,6 +81,7 @@ Term Evaluator::number_term(PyObject* function, Term self, PyObject* self_object
     Py_DECREF(product);
     return all;
   }
+  if (const Term text = text_term(function, args, terms, result); text.is_known()) return text;
   if (terms.size() == 1 && terms[0].is_tensor()) {
     if (is_builtin_named(function, "len")) return t.size_of(args[0], 0, result);
     if (!is_number_type(function)) return {};

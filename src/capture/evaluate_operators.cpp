@@ -36,6 +36,8 @@ Term operator_term(Tracker& t, int code, uint64_t nodes_before, PyObject* a, Ter
   const auto is_known_number = [&](Term term, PyObject* o) {
     return term.is_number() || (is_plain(term, o) && is_plain_number(o));
   };
+  if (!is_unary(code) && PyUnicode_CheckExact(a))
+    if (const Term text = t.text_operator(code, a, ta, b, tb, result); text.is_known()) return text;
   if ((ta.is_number() || tb.is_number()) && is_known_number(ta, a) && is_known_number(tb, b)) {
     if (code >= 0 &&
         (PyBool_Check(result) || PyLong_CheckExact(result) || PyFloat_CheckExact(result)))
@@ -186,6 +188,7 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
                                          t->write_item(container, key, value, term(3));
       if (PySlice_Check(key)) t->pin_twins(std::vector<Term>{term(2), term(3)});
       if (!is_followed) t->give_up("an item of a container is assigned");
+      if (PySlice_Check(key)) t->pin_twins(std::vector<Term>{term(2), term(3)});
     }
     PyObject* index = is_op ? with_index_tensors(key, term(1)) : nullptr;
     const int done =

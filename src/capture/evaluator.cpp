@@ -3,6 +3,7 @@
 
 #include <opcode.h>
 
+#include "capture/python_steps.h"
 #include "capture/session.h"
 #include "capture/stack_room.h"
 
@@ -231,6 +232,7 @@ PyObject* Evaluator::leave_by_error(int unit) {
 }
 
 PyObject* Evaluator::loop() {
+  const InChain in_chain(this);
   ProngEntry entry;
   if (prong_enter_frame(thread_, frame_, &entry) < 0) return nullptr;
   prong_set_stack_top(frame_, -1);
@@ -401,7 +403,8 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
 
 // Where the interpreter too lets others in: at the start of a frame, and of each turn of a loop.
 Evaluator::Next Evaluator::breathe() {
-  if (body_) return Next::kGo;  // it is short, and what a handler of a signal does is no part of it
+  if (body_ || has_logged_steps())
+    return Next::kGo;  // it is short, and what a handler of a signal does is no part of it
   const int waits = prong_breathe(thread_);
   return waits < 0 ? Next::kError : waits ? Next::kInterpret : Next::kGo;
 }
@@ -507,8 +510,8 @@ Evaluator::Next Evaluator::step_variable(const Instruction& i) {
     if (t && cell_term.is_made()) {
       t->made(cell_term).items[0] = value_term;
       t->made(cell_term).objects[0] = value;
-    } else if (t) {
-      t->give_up("a variable of an enclosing function is assigned");
+    } else if (t && !t->write_cell(cell, value, value_term)) {
+      t->give_up("a variable of an enclosing function is assigned something that is not followed");
     }
     PyObject* old = PyCell_GET(cell);
     PyCell_SET(cell, value);

@@ -4,6 +4,7 @@
 // hook in evaluator.cpp.
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "capture/bytecode.h"
@@ -12,6 +13,8 @@
 #include "capture/tracker.h"
 
 namespace prong::capture {
+
+struct PythonStep;
 
 // Frames go through the evaluator while compiled calls run: counts them. The GIL is held.
 class HookScope {
@@ -79,6 +82,9 @@ class Evaluator {
   Next load_attribute(const Instruction& i, bool is_method);
   Next for_iter(const Instruction& i);
   Next format_value(const Instruction& i);
+  Next build_string(const Instruction& i);
+  Term text_term(PyObject* function, PyObject* const* args, const std::vector<Term>& terms,
+                 PyObject* result);
   Next unpack(const Instruction& i);
   Next call(const Instruction& i);
   Next call_unpacked(const Instruction& i);
@@ -140,6 +146,24 @@ class Evaluator {
                    PyObject* kwnames, Term* result, PyObject* packed = nullptr,
                    PyObject* packed_by_name = nullptr);
 
+  // evaluate_steps.cpp
+  class InChain {  // of the frames that run, for a scope
+   public:
+    explicit InChain(Evaluator* frame);
+    ~InChain();
+
+   private:
+    Evaluator* outer_;
+  };
+  bool is_whole_step(PyObject* callable) const;
+  bool describe_frames(std::vector<Kept>* frames, bool* handles);
+  bool take_logged(PyObject* callable, PyObject** value);
+  std::unique_ptr<PythonStep> describe_step(PyObject* callable, Term term, PyObject* const* args,
+                                            const std::vector<Term>& terms, PyObject* kwnames);
+  bool call_as_step(PyObject* callable, Term term, PyObject* const* args,
+                    const std::vector<Term>& terms, PyObject* kwnames, PyObject** value,
+                    Term* result);
+
   // evaluate_forks.cpp
   Next step_on_trial(const Instruction& i);
   bool has_effect(const Instruction& i);
@@ -168,6 +192,7 @@ class Evaluator {
   }
   PyObject* interpret(int unit, int throwflag);
 
+  Evaluator* outer_ = nullptr;  // whose frame called this one
   PyThreadState* thread_;
   ProngFrame* frame_;
   const Bytecode& code_;

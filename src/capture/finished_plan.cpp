@@ -1,6 +1,7 @@
 // What was tracked becomes a plan when the call has ended. Called by bindings/capture.cpp.
 #include <algorithm>
 
+#include "capture/python_steps.h"
 #include "capture/session.h"
 #include "capture/tracker.h"
 #include "eager/modes.h"
@@ -149,7 +150,13 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     return nullptr;
   }
   for (Store& e : effects_) {
-    Effect effect{Kept(e.owner.get()), Kept(e.name.get()), {}, e.kind, 0};
+    const bool is_given = e.kind == Effect::Kind::kArgument;
+    Effect effect{Kept(is_given ? nullptr : e.owner.get()),
+                  Kept(e.name.get()),
+                  {},
+                  e.kind,
+                  e.argument,
+                  e.order};
     if (!describe(e.value.get(), e.term, &effect.value)) {
       give_up("an attribute is assigned something that cannot be built again");
       return nullptr;
@@ -181,8 +188,17 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   if (!is_on()) return nullptr;
   settle_retrace();
   settle_numbers();
+  if (plan_->has_backward && has_tensor_steps_)
+    give_up("a call that others see is given a tensor beside a backward pass");
+  if (!is_on()) return nullptr;
   for (Part& p : parts_) {
     PlanProgram program;
+    if (p.step) {
+      plan_->has_steps = true;
+      program.step = p.step;
+      plan_->programs.push_back(std::move(program));
+      continue;
+    }
     program.trace = p.trace;
     program.inputs = p.inputs;
     // A program takes different names for different memory where something is written.

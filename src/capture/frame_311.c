@@ -15,7 +15,8 @@
 #include <string.h>
 
 void prong_set_evaluator(ProngEvaluator evaluator) {
-  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluator ? evaluator : _PyEval_EvalFrameDefault);
+  _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(),
+                                       evaluator ? evaluator : _PyEval_EvalFrameDefault);
 }
 
 PyObject* prong_interpret(PyThreadState* thread, ProngFrame* frame, int throwflag) {
@@ -33,20 +34,26 @@ int prong_is_evaluable(PyThreadState* thread, ProngFrame* frame) {
 
 int prong_is_resumed_generator(PyThreadState* thread, ProngFrame* frame) {
   const int plain = CO_OPTIMIZED | CO_NEWLOCALS | CO_GENERATOR;
-  if ((frame->f_code->co_flags & (plain | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != plain)
+  if ((frame->f_code->co_flags &
+       (plain | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) != plain)
     return 0;
   if (thread->cframe->use_tracing || thread->tracing) return 0;
   return frame->owner == FRAME_OWNED_BY_GENERATOR && _PyInterpreterFrame_LASTI(frame) >= 0;
 }
 
+int prong_is_traced(void) { return PyThreadState_Get()->cframe->use_tracing; }
 int prong_is_collecting(PyThreadState* thread) { return thread->interp->gc.collecting; }
 
-PyObject* prong_frame_generator(ProngFrame* frame) { return (PyObject*)_PyFrame_GetGenerator(frame); }
+PyObject* prong_frame_generator(ProngFrame* frame) {
+  return (PyObject*)_PyFrame_GetGenerator(frame);
+}
 ProngFrame* prong_generator_frame(PyObject* generator) {
   PyGenObject* g = (PyGenObject*)generator;
   return g->gi_frame_state >= FRAME_COMPLETED ? NULL : (ProngFrame*)g->gi_iframe;
 }
-void prong_suspend_generator(ProngFrame* frame) { _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_SUSPENDED; }
+void prong_suspend_generator(ProngFrame* frame) {
+  _PyFrame_GetGenerator(frame)->gi_frame_state = FRAME_SUSPENDED;
+}
 int prong_position(ProngFrame* frame) { return _PyInterpreterFrame_LASTI(frame); }
 int prong_stack_top(ProngFrame* frame) { return frame->stacktop; }
 
@@ -84,10 +91,13 @@ PyFunctionObject* prong_frame_function(ProngFrame* frame) { return frame->f_func
 PyObject* prong_frame_globals(ProngFrame* frame) { return frame->f_globals; }
 PyObject* prong_frame_builtins(ProngFrame* frame) { return frame->f_builtins; }
 PyObject** prong_frame_slots(ProngFrame* frame) { return frame->localsplus; }
-void prong_set_position(ProngFrame* frame, int unit) { frame->prev_instr = _PyCode_CODE(frame->f_code) + unit; }
+void prong_set_position(ProngFrame* frame, int unit) {
+  frame->prev_instr = _PyCode_CODE(frame->f_code) + unit;
+}
 void prong_set_stack_top(ProngFrame* frame, int top) { frame->stacktop = top; }
 
-/* What a tracer or profiler is told, with the error that is set put aside; what it raises replaces it. */
+/* What a tracer or profiler is told, with the error that is set put aside; what it raises replaces
+ * it. */
 static void tell(PyThreadState* thread, Py_tracefunc told, PyObject* with, int what) {
   if (!told || thread->tracing) return;
   PyObject *kind, *error, *trace, *about = NULL;

@@ -20,6 +20,8 @@ PyObject* prong_interpret(PyThreadState* thread, ProngFrame* frame, int throwfla
 /* A frame of a plain function that has not started, on a thread without tracing or profiling. */
 int prong_is_evaluable(PyThreadState* thread, ProngFrame* frame);
 
+/* By sys.settrace or sys.setprofile. */
+int prong_is_traced(void);
 /* Does the garbage collector run, on this thread or one that waits for the GIL? */
 int prong_is_collecting(PyThreadState* thread);
 

@@ -1,5 +1,7 @@
 // The .grad of leaves, and the tape of calls that run backward passes themselves: what a plan reads
 // and writes there. See tracker.h and plan.h.
+#include <algorithm>
+
 #include "capture/session.h"
 #include "capture/tracker.h"
 #include "eager/record.h"
@@ -99,11 +101,17 @@ Term Tracker::read_history(PyObject* tensor, PyObject* value) {
   return Term::same();
 }
 
+void Tracker::note_written(Gradient& g) {
+  g.is_written = true;
+  if (g.first_order < 0) g.first_order = num_steps_;
+  g.last_order = num_steps_;
+}
+
 void Tracker::write_gradient(PyObject* tensor, PyObject* value) {
   TensorImpl* impl = door().impl_of(tensor);
   const int32_t index = gradient_of(impl);
   if (index >= 0)
-    gradients_[static_cast<size_t>(index)].is_written = true;
+    note_written(gradients_[static_cast<size_t>(index)]);
   else if (gradient_now(impl).defined())
     own_leaves_.push_back(Tensor(Ref<TensorImpl>(impl)));
   note_gradient_set(impl, value == Py_None ? nullptr : door().impl_of(value));
@@ -122,7 +130,7 @@ void Tracker::ran_backward() {
     const int32_t index = gradient_of(a.leaf.impl());
     if (index >= 0) {
       note_before(index, a.before);
-      gradients_[static_cast<size_t>(index)].is_written = true;
+      note_written(gradients_[static_cast<size_t>(index)]);
     } else {
       own_leaves_.push_back(a.leaf);
     }
@@ -139,8 +147,12 @@ bool Tracker::describe_gradients() {
     const Tensor now = gradient_now(g.leaf.get());
     const bool is_known = plan_->leaves[i].before != Leaf::Before::kUnread;
     if (is_known ? now.impl() == g.before.get() : !g.is_written) continue;
-    Effect effect{
-        Kept(nullptr), Kept(nullptr), {}, Effect::Kind::kGradient, static_cast<int32_t>(i)};
+    Effect effect{Kept(nullptr),           Kept(nullptr),           {},
+                  Effect::Kind::kGradient, static_cast<int32_t>(i), std::max(g.last_order, 0)};
+    if (g.last_order > std::max(first_final_step_, g.first_order)) {
+      give_up("a gradient is written before and after a call that others see");
+      return true;
+    }
     if (now.defined()) {
       const auto source = source_of(now.impl());
       if (!source || now.impl()->requires_grad) return false;
@@ -154,6 +166,8 @@ bool Tracker::describe_gradients() {
     }
     plan_->effects.push_back(std::move(effect));
   }
+  std::stable_sort(plan_->effects.begin(), plan_->effects.end(),
+                   [](const Effect& a, const Effect& b) { return a.order < b.order; });
   return true;
 }
 

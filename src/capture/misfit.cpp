@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "base/str.h"
+#include "capture/python_names.h"
+#include "capture/python_steps.h"
 #include "eager/modes.h"
 
 namespace prong::capture {
@@ -109,6 +111,14 @@ std::string PlanReader::item(size_t index) const {
     if (index < first + size) {
       const auto k = static_cast<Py_ssize_t>(index - first);
       PyObject* keys = c.keys.get();
+      if (c.is_record) {
+        const Py_ssize_t named = PyTuple_GET_SIZE(keys);
+        PyObject* descriptor = k < named ? nullptr : PyTuple_GET_ITEM(c.slots.get(), k - named);
+        return cat("attribute ",
+                   shown(descriptor ? reinterpret_cast<PyDescrObject*>(descriptor)->d_name
+                                    : PyTuple_GET_ITEM(keys, k)),
+                   " of ", argument(c.index));
+      }
       return cat("item ", keys ? shown(PyTuple_GET_ITEM(keys, k)) : cat(k), " of ",
                  argument(c.index));
     }
@@ -298,6 +308,10 @@ std::optional<GuardText> PlanReader::misfit_of(const TensorGuard& t, PyObject* c
 
 std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t count,
                                                   PyObject* kwnames) const {
+  struct LetGo {
+    Plan& plan;
+    ~LetGo() { plan.opened_.clear(); }
+  } const let_go{plan_};
   const auto by_name = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
   if (count + by_name != plan_.num_arguments)
     return GuardText{"the number of arguments", cat(plan_.num_arguments), cat(count + by_name), {}};
@@ -330,7 +344,7 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
   if (!plan_.containers.empty()) {
     if (!plan_.open(args))
       return GuardText{
-          "how lists, tuples and dicts that are passed are built (types, lengths, keys)",
+          "how lists, tuples, dicts and records that are passed are built (types, lengths, keys)",
           "as recorded",
           "another",
           {}};
@@ -344,6 +358,11 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
     Plan::Found found;
     if (!plan_.find_numbers(args, {}, 0, found)) return misfit_of_numbers(found);
   }
+  if (plan_.has_steps && !plan_.are_steps_plain())
+    return GuardText{"where print(), logging and the like write to",
+                     "plain files",
+                     "something that runs code of the program",
+                     {}};
   return std::nullopt;
 }
 
@@ -392,6 +411,10 @@ std::string PlanReader::number_text(int32_t number, int depth) const {
     return cat("size ", s.index, " of ", source(s.tensor));
   case NumberStep::Kind::kItem:
     return "the value of a tensor";
+  case NumberStep::Kind::kStep:
+    return cat("what ",
+               name_of_callable(plan_.programs[static_cast<size_t>(s.index)].step->callable.get()),
+               "() gave");
   case NumberStep::Kind::kRehearsed: {
     using Kind = Rehearsal::Question::Kind;
     const Rehearsal::Question& q = plan_.rehearsal.questions[static_cast<size_t>(s.index)];

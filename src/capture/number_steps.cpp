@@ -218,6 +218,9 @@ bool Plan::find_number(NumberStep& s, size_t index, PyObject* const* args,
       return false;  // an op refuses these sizes: evaluating raises where it should
     }
     break;
+  case NumberStep::Kind::kStep:
+    value = Py_NewRef(found.step_results[static_cast<size_t>(s.index)].get());
+    break;
   case NumberStep::Kind::kItem: {
     const Tensor t = this->value(s.tensor, args, results).to_tensor();
     value = door().number_at(t, s.index);

@@ -32,6 +32,7 @@ struct NumberStep {
     kCall,       // `object`, a builtin function, of the numbers `of`; in a tuple if `is_packed`
     kSize,       // of `tensor` from outside, dimension `index`; -1: how many elements
     kRehearsed,  // the answer to question `index` of the rehearsal
+    kStep,       // what the Python step at `index` of the programs gave
     kItem,       // element `index` of `tensor`, once `after` programs have run; -1: its only one
   };
   Kind kind;
@@ -43,6 +44,7 @@ struct NumberStep {
   int32_t after = 0;             // found when so many programs have run
   int32_t place = -1;            // in Plan::places
   bool is_packed = false, is_needed = true;
+  bool is_safe = false;  // a call that works for all numbers of these types
   // Of kDict: the value that the dict had at that version.
   uint64_t version = 0;
   Kept last{};

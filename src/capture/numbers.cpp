@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capture/python_steps.h"
 #include "capture/session.h"
 #include "capture/tracker.h"
 #include "ops/kernels/pointwise.h"
@@ -19,7 +20,7 @@ bool is_number(PyObject* o) { return is_int_or_float(o) || PyBool_Check(o); }
 // For other numbers of the same types.
 bool may_fail(const NumberStep& s) {
   if (s.kind == NumberStep::Kind::kOperator) return !never_fails(s.index);
-  return s.kind == NumberStep::Kind::kCall;
+  return s.kind == NumberStep::Kind::kCall && !s.is_safe;
 }
 
 }  // namespace
@@ -184,13 +185,14 @@ void Tracker::pin_twins(std::span<const Term> containers) {
 bool Tracker::write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value,
                               Term term) {
   if (!note_write(dict, name, value, term)) return false;
-  effects_.push_back({Kept(owner), Kept(name), Kept(value), term, Effect::Kind::kAttribute});
+  effects_.push_back(
+      {Kept(owner), Kept(name), Kept(value), term, Effect::Kind::kAttribute, num_steps_});
   return true;
 }
 
 bool Tracker::write_item(PyObject* dict, PyObject* key, PyObject* value, Term term) {
   if (!is_any_dict(dict) || !note_write(dict, key, value, term)) return false;
-  effects_.push_back({Kept(dict), Kept(key), Kept(value), term, Effect::Kind::kItem});
+  effects_.push_back({Kept(dict), Kept(key), Kept(value), term, Effect::Kind::kItem, num_steps_});
   return true;
 }
 
@@ -202,15 +204,28 @@ bool Tracker::append_outside(PyObject* list, PyObject* value, Term term) {
   for (const Guard& g : plan_->guards)
     if (g.kind == Guard::Kind::kList && g.object.get() == list) return false;
   appended_.push_back(list);
-  effects_.push_back({Kept(list), Kept(list), Kept(value), term, Effect::Kind::kAppend});
+  effects_.push_back(
+      {Kept(list), Kept(list), Kept(value), term, Effect::Kind::kAppend, num_steps_});
   return true;
 }
+bool Tracker::may_be_stored(Term term, PyObject* value) {
+  return term.is_number() || term.is_tensor() || term.is_made() ||
+         (term.is_same() && is_plain_value(value));
+}
+
+// The variable of an enclosing function.
+bool Tracker::write_cell(PyObject* cell, PyObject* value, Term term) {
+  if (!may_be_stored(term, value)) return false;
+  overlay_.insert_or_assign(std::pair<const void*, const void*>(cell, nullptr),
+                            Written{term, Kept(value)});
+  effects_.push_back({Kept(cell), Kept(), Kept(value), term, Effect::Kind::kCell, num_steps_});
+  return true;
+}
+
 bool Tracker::note_write(PyObject* dict, PyObject* key, PyObject* value, Term term) {
   // What is written is found again by the key's address.
   if (!is_interned(key)) return false;
-  if (!(term.is_number() || term.is_tensor() || term.is_made() ||
-        (term.is_same() && is_plain_value(value))))
-    return false;
+  if (!may_be_stored(term, value)) return false;
   Guard& g = guard(Guard::Kind::kDict, dict);
   g.is_written = true;
   g.number = 0;
@@ -254,6 +269,9 @@ void Tracker::settle_numbers() {
   need_in(plan_->result, need_in);
   for (const Template& node : plan_->nodes) need_in(node, need_in);
   for (const Effect& e : plan_->effects) need_in(e.value, need_in);
+  for (const Part& p : parts_)
+    if (p.step)
+      for (const Template& t : p.step->args) need_in(t, need_in);
   for (const Part& p : parts_) {
     std::erase_if(p.trace->varying,
                   [&](const auto& v) { return numbers_[static_cast<size_t>(v.second)].is_fixed; });
@@ -402,6 +420,7 @@ void Tracker::bind(Trace& trace, const OpDef& op, size_t argument, const Operand
   const bool varies = may_vary(op, argument, recorded);
   if (numbers_[i].is_pinned || !(varies || numbers_[i].is_seen_changing)) return pin(t);
   if (plan_->numbers[i].after > 0) {
+    has_items_ = true;
     if (recorded.is_int()) sizes_wait_ = true;
     if (recorded.is_int() && plan_->numbers[i].after > first_write_)
       return give_up("a size that was read from a tensor after something was written");

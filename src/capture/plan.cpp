@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "capture/data_checks.h"
+#include "capture/frame_311.h"
+#include "capture/python_steps.h"
 #include "eager/modes.h"
 #include "eager/record.h"
 #include "ops/random.h"
@@ -170,6 +173,13 @@ TensorImpl* Plan::fetch(const TensorSource& s, PyObject* const* args) const {
 }
 
 bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
+  if (fits_now(args, count, names)) return true;
+  opened_.clear();  // nothing of a call that is run otherwise is kept
+  found_ = {};
+  return false;
+}
+
+bool Plan::fits_now(PyObject* const* args, size_t count, PyObject* names) {
   const size_t by_name = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
   if (count + by_name != num_arguments) return false;
   if (names != kwnames.get() && !(names && kwnames.get() && same_value(names, kwnames.get())))
@@ -178,6 +188,8 @@ bool Plan::fits(PyObject* const* args, size_t count, PyObject* names) {
        {ContextWord::kModes, ContextWord::kAutocast, ContextWord::kInterceptor})
     if (context[w] != prong::context()[w]) return false;
   if (default_dtype != prong::default_dtype()) return false;
+  // Asks Python, so it comes before what is kept in members until run().
+  if (has_steps && (prong_is_traced() || !are_steps_plain())) return false;
   if (!containers.empty()) {
     if (!open(args)) return false;
     args = pointers(opened_);
@@ -342,7 +354,10 @@ bool Plan::apply(const Effect& e, PyObject* value, PyObject* const* args) const 
           is_none ? Tensor() : Tensor(Ref<TensorImpl>(door().impl_of(value)));
     return true;
   }
-  const Kept held(e.owner.get());
+  const Kept held(e.kind == Effect::Kind::kArgument ? args[e.leaf] : e.owner.get());
+  if (e.kind == Effect::Kind::kArgument)
+    return PyObject_GenericSetAttr(held.get(), e.name.get(), value) == 0;
+  if (e.kind == Effect::Kind::kCell) return PyCell_Set(held.get(), value) == 0;
   if (e.kind == Effect::Kind::kAppend) return PyList_Append(held.get(), value) >= 0;
   return (e.kind == Effect::Kind::kItem ? PyObject_SetItem(held.get(), e.name.get(), value)
                                         : PyObject_SetAttr(held.get(), e.name.get(), value)) >= 0;
@@ -371,7 +386,8 @@ void Plan::accept_as(const Plan& twin, std::vector<int64_t> sizes) {
   accept(std::move(sizes), std::move(checks));
 }
 
-std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* new_sizes) {
+std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* new_sizes,
+                                   StepLog& log) {
   Found found = std::move(found_);
   const std::vector<Kept> opened = std::move(opened_);
   found_ = {};
@@ -388,6 +404,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     if (drawn_from) Generator::default_generator()->set_state(drawn_from->state());
     return true;
   };
+  log.next = 0;
   try {
     std::vector<std::vector<IValue>> varying(programs.size());
     const Accepted* known = nullptr;
@@ -417,7 +434,9 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
       restore.emplace();
       eager::set_grad_enabled(false);
     }
-    size_t branch = 0;
+    std::optional<BuildScope> scope;
+    if (!nodes.empty()) scope.emplace(nodes.size());
+    size_t effect = 0, branch = 0;
     const auto goes_as_recorded = [&](size_t programs_run) {
       for (; branch < branches.size() && branches[branch].after == programs_run; ++branch)
         if (!takes(branches[branch], args, results)) return false;
@@ -430,6 +449,16 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
         PRONG_CHECK(is_undone(), kInternal,
                     "a number that a replay needs after a write cannot be had");
         return std::nullopt;
+      }
+      if (p.step) {
+        if (!take(*p.step, i, args, results, found, log)) {
+          if (is_undone()) return std::nullopt;  // evaluating goes on from here
+          if (!apply_up_to(p.step->order, &effect, args, results, found)) return nullptr;
+          give_histories(results);
+          return outcome_of(log.entries.back(), false);
+        }
+        results.emplace_back();
+        continue;
       }
       inputs.clear();
       for (const TensorSource& s : p.inputs) inputs.push_back(value(s, args, results));
@@ -449,20 +478,30 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     }
     restore.reset();
     give_histories(results);
-    std::optional<BuildScope> scope;
-    if (!nodes.empty()) scope.emplace(nodes.size());
-    for (const Effect& e : effects) {
-      PyObject* to = build(e.value, args, results, found);
-      const bool done = to && apply(e, to, args);
-      Py_XDECREF(to);
-      if (!done) return nullptr;
-    }
+    if (!apply_up_to(std::numeric_limits<int32_t>::max(), &effect, args, results, found))
+      return nullptr;
     return build(result, args, results, found);
   } catch (...) {
     if (is_undone()) return std::nullopt;  // evaluating raises where it should
     door().set_error();
     return nullptr;
   }
+}
+
+bool Plan::apply_up_to(int32_t order, size_t* first, PyObject* const* args,
+                       const std::vector<std::vector<IValue>>& results, const Found& found) const {
+  for (; *first < effects.size() && effects[*first].order <= order; ++*first) {
+    PyObject* to = build(effects[*first].value, args, results, found);
+    const bool done = to && apply(effects[*first], to, args);
+    Py_XDECREF(to);
+    if (!done) return false;
+  }
+  return true;
+}
+
+bool Plan::are_steps_plain() const {
+  return std::all_of(programs.begin(), programs.end(),
+                     [](const PlanProgram& p) { return !p.step || is_step_plain(*p.step); });
 }
 
 int Plan::traverse(visitproc visit, void* arg) const {
@@ -476,12 +515,20 @@ int Plan::traverse(visitproc visit, void* arg) const {
     }
   }
   for (const Kept& k : objects) Py_VISIT(k.get());
-  for (const ArgumentContainer& c : containers) Py_VISIT(c.keys.get());
+  for (const ArgumentContainer& c : containers) {
+    Py_VISIT(c.keys.get());
+    Py_VISIT(c.slots.get());
+  }
   for (const NumberStep& n : numbers) {
     Py_VISIT(n.object.get());
     Py_VISIT(n.last.get());
   }
   for (const Effect& e : effects) Py_VISIT(e.owner.get());
+  for (const PlanProgram& p : programs) {
+    if (!p.step) continue;
+    Py_VISIT(p.step->callable.get());
+    for (const Kept& frame : p.step->frames) Py_VISIT(frame.get());
+  }
   return 0;
 }
 

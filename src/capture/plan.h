@@ -92,8 +92,12 @@ struct VaryingNumber {
   IValue value;
 };
 
+struct PythonStep;  // python_steps.h
+struct StepLog;
+
 struct PlanProgram {
-  Ref<Runner> runner;
+  Ref<Runner> runner;  // null: the step
+  std::shared_ptr<const PythonStep> step;
   std::vector<TensorSource> inputs;
   std::vector<size_t> picked;  // of the runner's results, if is_picked
   bool is_picked = false;
@@ -160,22 +164,26 @@ struct Branch {
   bool outcome;
 };
 
-// After the programs have run: owner.name = value, owner[name] = value, owner.append(value), or the
-// .grad of a leaf.
+// After the programs have run: owner.name = value, owner[name] = value, owner.append(value), the
+// .grad of a leaf, the variable that the cell `owner` holds, or argument.name = value.
 struct Effect {
-  enum class Kind : uint8_t { kAttribute, kItem, kAppend, kGradient };
+  enum class Kind : uint8_t { kAttribute, kItem, kAppend, kGradient, kCell, kArgument };
   Kept owner, name;
   Template value;
   Kind kind = Kind::kAttribute;
-  int32_t leaf = 0;  // in Plan::leaves
+  int32_t leaf = 0;   // in Plan::leaves; of kArgument: which
+  int32_t order = 0;  // so many steps that can fail come before it
 };
 
-// A list, tuple or dict among the arguments. Its items count as arguments too, after those before.
+// A list, tuple, dict or record among the arguments. Its items count as arguments too, after those
+// before.
 struct ArgumentContainer {
   int32_t index;  // which argument
   PyTypeObject* type;
   Py_ssize_t size;
-  Kept keys{nullptr};  // of a dict: a tuple, in its order
+  Kept keys{};   // of a dict and of a record's dict: a tuple, in its order
+  Kept slots{};  // of a record: the descriptors of those that are set
+  bool is_record = false;
   bool holds(PyObject* o) const;
 };
 // Is the argument one that a plan looks into?
@@ -188,8 +196,10 @@ class Plan {
   // branch goes another way, or an op failed before anything was written): another plan, or
   // evaluate. `new_sizes`: not empty after nullopt: the plan writes, and has not been run with
   // these sizes; evaluate, and if that goes well, accept() them. Between two writes an op must not
-  // fail.
-  std::optional<PyObject*> run(PyObject* const* args, std::vector<int64_t>* new_sizes);
+  // fail. `log`: the steps that were taken already, by plans that did not go on; takes note of
+  // more.
+  std::optional<PyObject*> run(PyObject* const* args, std::vector<int64_t>* new_sizes,
+                               StepLog& log);
   // `checks`: what the call asked of its indices; bounds may follow from sizes.
   void accept(std::vector<int64_t> sizes, std::vector<PlanCheck> checks);
   // `twin`: a plan that was recorded for a call that this one fits, save for its sizes.
@@ -198,6 +208,7 @@ class Plan {
 
   size_t num_arguments = 0;  // positional and by name
   std::vector<ArgumentContainer> containers;
+  std::vector<PyObject*> strangers;  // none of the containers; kept by `objects`
   Kept kwnames{nullptr};
   Context context;      // grad mode and the like
   DType default_dtype;  // of the process, when the recording began
@@ -228,11 +239,13 @@ class Plan {
   std::vector<Place> places;  // where things were read, if somebody asked for it
   bool has_writes = false;    // to memory from outside
   bool has_draws = false;     // of the default generator
+  bool has_steps = false;     // of Python's
   bool drops_nodes = false;   // a program may leave out ops that nobody reads, and their errors
   int64_t number = 0;         // of the plans of its function, from 1, for reports
 
  private:
   friend class PlanReader;
+  bool fits_now(PyObject* const* args, size_t count, PyObject* kwnames);
   bool holds(Guard& guard, PyObject* const* args);
   bool open(PyObject* const* args);  // fills opened_; false: the containers are built otherwise
   static PyObject* const* pointers(const std::vector<Kept>& opened) {
@@ -249,6 +262,7 @@ class Plan {
     int32_t run_stage = 0;
     std::optional<std::vector<int64_t>> remembered;
     std::vector<int64_t> key, answers;  // of a run whose sizes are new
+    std::vector<Kept> step_results;     // by program
   };
   struct Remembered {
     std::vector<int64_t> key, answers;
@@ -283,6 +297,13 @@ class Plan {
   bool indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const;
   void give_histories(std::vector<std::vector<IValue>>& results) const;
   bool apply(const Effect& e, PyObject* value, PyObject* const* args) const;
+  // The effects from `first` on that come before a step; false: an error is set.
+  bool apply_up_to(int32_t order, size_t* first, PyObject* const* args,
+                   const std::vector<std::vector<IValue>>& results, const Found& found) const;
+  // False: it failed, or another one was taken in its place; the log tells.
+  bool take(const PythonStep& step, size_t index, PyObject* const* args,
+            const std::vector<std::vector<IValue>>& results, Found& found, StepLog& log) const;
+  bool are_steps_plain() const;
   Found found_;               // by fits(), for the run() that follows
   std::vector<Kept> opened_;  // the same: arguments, and the items of their containers
   std::vector<Remembered> remembered_;

@@ -216,6 +216,22 @@ IValue Recorder::run_composite(const OpDef& op, std::span<const IValue> args, Ke
   return result;
 }
 
+// No rule tells what the op gives: as a rule the call is wrong, and the kernel says how.
+IValue Recorder::run_refused(const OpDef& op, std::span<const IValue> args) {
+  const std::string reason = cat("the call is wrong (", op.base_name(), ")");
+  spoil("the call is wrong");
+  const bool had_work = has_work();
+  settle(nullptr);
+  if (observer_) observer_->on_break(reason, false);
+  IValue result;
+  {
+    RecordingOff off;
+    result = op.kernel()(op, args);
+  }
+  if (observer_) observer_->on_break(reason, had_work);
+  return result;
+}
+
 IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   if (op.family() == Family::kHost) {
     RecordingOff off;  // what reads memory has the segment run by itself
@@ -262,7 +278,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     return run_step(op, args, kDataShape);
 
   if (trials_.refuse(op, args)) {
-    IValue result = run_now(op, args, "the call is wrong");
+    IValue result = run_refused(op, args);
     trials_.went_well(op, args);
     return result;
   }
@@ -300,7 +316,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     return run_kernel(op, args);
   }
   if (result.is_none() && has_mask(args)) return run_step(op, args, kDataShape);
-  if (result.is_none()) return run_now(op, args, "the call is wrong");  // and the kernel says how
+  if (result.is_none()) return run_refused(op, args);
   if (runs_at_once) settle(nullptr);
   return result;
 }

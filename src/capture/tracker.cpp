@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "capture/python_steps.h"
 #include "capture/session.h"
 #include "eager/modes.h"
 
@@ -301,6 +302,11 @@ Term Tracker::read_list_item(PyObject* list, PyObject* value) {
 }
 
 Term Tracker::read_cell(PyObject* cell, PyObject* name) {
+  if (const auto w = overlay_.find({cell, nullptr}); w != overlay_.end()) {
+    if (PyCell_GET(cell) == w->second.value.get()) return w->second.term;
+    give_up("a cell that the call wrote has another value");
+    return {};
+  }
   const auto known = read_numbers_.find({cell, nullptr});
   if (known != read_numbers_.end()) {
     if (PyCell_GET(cell) == numbers_[static_cast<size_t>(known->second.index)].value.get())

@@ -70,6 +70,7 @@ struct Made {
   Kept type{nullptr};              // of a tuple, where it is a class of the program's
   PyObject* object = nullptr;      // the real one, if the tracker keeps it alive
   std::vector<Kept> held;          // the objects that the items belong to
+  int32_t given = -1;              // of the containers that the call is given, which
   bool is_fragile = false;         // a generator that does something when it is dropped
   bool may_be_fragile = false;     // holds such a one, and ends it itself
 };
@@ -113,6 +114,8 @@ class Tracker {
   Term make_instance(PyObject* object);
   // What stands under a name of an instance, or a key of a dict, that the call made.
   void set_named(Term owner, PyObject* name, PyObject* value, Term term);
+  Term read_slot(Term owner, PyObject* descriptor, PyObject* value);
+  void write_slot(Term owner, PyObject* descriptor, PyObject* value, Term term);
   void set_item(Term list_or_dict, PyObject* key, PyObject* value, Term term);
   void append(Term list, PyObject* value, Term term);
   void extend(Term list, const std::vector<PyObject*>& values, const std::vector<Term>& terms);
@@ -134,6 +137,10 @@ class Tracker {
   // A plain value that is the same at each call; numbers are from now on.
   bool is_plain(Term t, PyObject* value);
   Term tensor_result(PyObject* value);  // what an op gave
+  // ── steps (evaluate_steps.cpp) ──
+  int32_t add_step(std::unique_ptr<PythonStep> step, PyObject* const* args,
+                   std::span<const Term> terms);
+  Term step_result(int32_t part, PyObject* value);
   // Python takes a branch on the value of a tensor, which it is about to read.
   bool is_reading() const { return is_reading_; }
   void set_reading(bool is_reading) { is_reading_ = is_reading; }
@@ -170,6 +177,10 @@ class Tracker {
   // is.
   Term number_call(PyObject* function, std::span<const Term> terms, PyObject* const* args,
                    PyObject* result);
+  // Strings made of numbers (evaluate_text.cpp).
+  Term text_call(PyObject* function, std::span<const Term> terms, PyObject* const* values,
+                 PyObject* result, bool is_packed, bool is_safe);
+  Term text_operator(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
   // ==, != and + of tuples that the call made.
   std::optional<Term> tuple_operator(int code, PyObject* a, Term ta, PyObject* b, Term tb,
                                      PyObject* result);
@@ -223,6 +234,7 @@ class Tracker {
   // list.append(value); the call may not read the list, neither before nor after.
   bool append_outside(PyObject* list, PyObject* value, Term term);
   bool write_item(PyObject* dict, PyObject* key, PyObject* value, Term term);
+  bool write_cell(PyObject* cell, PyObject* value, Term term);
   bool write_attribute(PyObject* dict, PyObject* owner, PyObject* name, PyObject* value, Term term);
 
   // ── reads of what the program may change between calls ──
@@ -261,7 +273,8 @@ class Tracker {
 
  private:
   struct Part {
-    std::shared_ptr<Trace> trace;
+    std::shared_ptr<Trace> trace;  // of a step: empty
+    std::shared_ptr<PythonStep> step;
     std::vector<TensorSource> inputs;
     std::vector<Rehearsal::Value> rehearsed_inputs;
     std::vector<ValueId> wanted;
@@ -280,6 +293,7 @@ class Tracker {
   struct Gradient {  // beside Plan::leaves
     Ref<TensorImpl> leaf, before;
     bool is_written = false;
+    int32_t first_order = -1, last_order = -1;  // of what wrote it, among the steps
   };
   struct Accumulated {
     Tensor leaf, before;
@@ -296,18 +310,29 @@ class Tracker {
     Term term;
     Kept value;
   };
+  struct GivenSlot {  // of a record; classes keep the descriptors
+    PyObject* descriptor;
+    Term term;
+    Kept value;  // what stands there
+    bool is_stored;
+  };
+  GivenSlot* slot_of(size_t container, PyObject* descriptor);
   struct Given {  // beside Plan::containers
     Term term;
     Kept object;
     std::vector<Kept> items;
-    std::vector<Term> terms;
+    std::vector<Term> terms;  // of those that have names, of a record
+    std::vector<GivenSlot> slots;
   };
   bool containers_are_unchanged();
+  bool note_record_stores(size_t container);
+  void note_strangers();
   std::vector<Given> given_;
   struct Store {
     Kept owner, name, value;
     Term term;
     Effect::Kind kind = Effect::Kind::kAttribute;
+    int32_t order = 0, argument = 0;
   };
   bool begin_step(TapeStep& step, uint64_t nodes_before);
   bool note_argument(RetracedArgument& to, const IValue& v);
@@ -323,9 +348,11 @@ class Tracker {
   void settle_retrace();
   bool no_shortcut_is_derived() const;
   int32_t gradient_of(TensorImpl* leaf);  // -1: not from outside
+  void note_written(Gradient& g);
   void note_before(int32_t index, const Tensor& gradient);
   bool describe_gradients();
   bool settle_tape();
+  static bool may_be_stored(Term term, PyObject* value);
   bool note_write(PyObject* dict, PyObject* key, PyObject* value, Term term);
   bool has_taped_nodes() const;
   void note_checks(const SegmentEnd& end);
@@ -407,8 +434,14 @@ class Tracker {
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
   int32_t first_write_ = std::numeric_limits<int32_t>::max();  // the part
   bool has_items_ = false, sizes_wait_ = false;
+  int32_t num_steps_ = 0;  // that can fail
+  // The first of them that comes after a write: if it fails, a replay cannot be evaluated again.
+  int32_t first_final_step_ = std::numeric_limits<int32_t>::max();
+  bool has_tensor_steps_ = false;
   const bool is_grad_on_, keeps_places_, is_static_;
 };
+
+PyObject* builtin_join();
 
 // The tracker of the compiled call that runs on this thread, while it is on; else null.
 Tracker* current_tracker();

@@ -8,7 +8,10 @@ from random_functions import Choices
 from random_programs import outcome, run_source, shared_scope
 
 PRELUDE = """
-import collections, contextlib, dataclasses, functools, itertools, operator
+import collections, contextlib, dataclasses, functools, io, itertools, logging, operator, random, time, warnings
+sink, dice, logger = io.StringIO(), random.Random(7), logging.Logger('program')
+logger.addHandler(logging.StreamHandler(sink))
+logger.handlers[0].setFormatter(logging.Formatter('%(levelname)s %(funcName)s:%(lineno)d %(message)s'))
 G = {'g': 1, 'h': 2.5}
 scale, steps = 2.0, 1
 class O:
@@ -42,6 +45,10 @@ class Record:
     a: object
     b: float = 2
     def total(self): return self.a * self.b
+class Slotted:
+    __slots__ = ('a', 'b')
+    def __init__(self, a, b): self.a, self.b = a, b
+    def __repr__(self): return f'Slotted({self.a.tolist()}, {self.b})'
 class Guarded:
     def __init__(self, swallows): self.swallows = swallows
     def __enter__(self): return self
@@ -51,6 +58,9 @@ def walked(t, n):
     for i in range(n): yield t + i
 @contextlib.contextmanager
 def managed(v): yield v
+def told(t, n):
+    logger.warning('told %s of %d', n, t.dim())
+    return t + n
 def make(cell):
     def set_cell(value):
         nonlocal cell
@@ -65,7 +75,7 @@ class Writer:
         self.r = Choices(seed)
         self.lines, self.depth, self.budget = [], 2, self.r.randint(3, 9)
         self.tensors, self.numbers, self.count = ["x", "y"], ["n", "k"], 0
-        self.kept = []
+        self.kept, self.names = [], set()
 
     def emit(self, text):
         self.lines.append("    " * self.depth + text)
@@ -115,6 +125,11 @@ class Writer:
                 f"max({n}, 1)",
                 f"int({n})",
                 f"(1 if flag else {n})",
+                "rec.b",
+                "dice.random()",
+                "dice.randint(0, 3)",
+                f"sum(q * 2 for q in ({n}, {t}.numel()))",
+                f"len(f'{{{t}.sum().item():.1f}}')",
             )
         )
 
@@ -163,6 +178,10 @@ class Writer:
                 f"{t}.softmax(-1)",
                 f"{t} * items[0]",
                 "opts['t'] * 2 if 't' in opts else x",
+                "rec.a * 2",
+                f"rec.a + {t}",
+                f"told({t}, {self.number()})",
+                "rec.total()",
             )
         )
 
@@ -190,6 +209,9 @@ class Writer:
                 "o.inner is p",
                 "cell is None or flag",
                 "len(items) > 2",
+                "dice.random() < 0.5",
+                "rec.b > 1",
+                "rec.a is x",
             )
         )
 
@@ -197,6 +219,7 @@ class Writer:
         self.budget -= 1
         simple = [*[self.assign] * 5, self.assign_number, self.in_place, self.store, self.unpack]
         simple += [self.made, self.closure, self.more_made, self.objects, self.fork_]
+        simple += [self.step, self.step, self.outer_store]
         deep = [self.if_, self.if_, self.for_, self.leave, self.try_, self.with_, self.match]
         self.r.choice(simple + deep if self.budget > 0 and self.depth < 5 else simple)()
 
@@ -250,6 +273,35 @@ class Writer:
                 )
             )
         )
+
+    def step(self):
+        """What others see, at its place."""
+        t, n, m = self.r.choice(self.tensors), self.number(), self.number()
+        text = n.replace("'", '"')
+        self.emit(
+            self.r.choice(
+                (
+                    f"print({n}, {t}.sum().item(), {t}.shape, file=sink)",
+                    f"print(f'{{{text}}} {{{t}.sum().item():.2f}} {{len(items)!r:>4}}', file=sink, end=';')",
+                    f"print('%s %.3f' % ({n}, {t}.sum().item()), '{{:.1f}}'.format({m}), file=sink)",
+                    f"print({t}, [{t}, {n}], sep='|', file=sink)",
+                    f"sink.write(str({n}) + ';')",
+                    f"logger.info('%s and %.2f', {n}, {t}.sum().item())",
+                    f"logger.debug('sum %s', {t})",
+                    f"with torch.no_grad(): print({n}, file=sink)",
+                    f"print(','.join([str(v) for v in {t}.flatten()[:2].tolist()]), file=sink)",
+                    f"time.perf_counter(); {t}.sum()",
+                    "if o.scale == 3: sink.write(1)",
+                )
+            )
+        )
+
+    def outer_store(self):
+        name = self.r.choice(("cell", "steps", "rec.b", "rec.a", "rec.c", "rec.b"))
+        if name in ("cell", "steps"):
+            self.names.add(name)
+        value = self.tensor() if name == "rec.a" else self.number()
+        self.emit(self.r.choice((f"{name} = {value}", f"{name} += {self.number()}")))
 
     def unpack(self):
         t, v = self.fresh("t"), self.fresh("v")
@@ -406,6 +458,13 @@ class Writer:
         self.tensors.append(t)
 
     def fork_(self):
+        """Bodies may run side by side, so they draw nothing from `dice`."""
+        known = len(self.lines)
+        self.fork_body()
+        if any("dice" in line or "told" in line for line in self.lines[known:]):
+            self.lines[known:] = ["    " * self.depth + "pass"]
+
+    def fork_body(self):
         f, t, u = self.fresh("f"), self.fresh("t"), self.r.choice(self.tensors)
         self.emit(f"def {f}(a, by=1): return a.tanh() * {self.number()} + {u} * by")
         first = f"torch.jit.fork({f}, {self.tensor()})"
@@ -422,7 +481,8 @@ class Writer:
                 )
             )
         )
-        self.tensors.append(t)
+        if not any("dice" in line or "told" in line for line in self.lines[-2:]):
+            self.tensors.append(t)
 
     def leave(self):
         self.emit(f"if {self.condition()}: return {self.r.choice(self.tensors)}, {self.number()}")
@@ -467,6 +527,8 @@ class Writer:
             self.statement()
         if self.kept and self.r.random() < 0.7:
             self.emit(f"if {self.condition()}: return {self.kept[-1]}, [{self.kept[0]}]")
+        if self.r.random() < 0.15:
+            self.emit(f"if {self.condition()}: return rec, {self.r.choice(self.tensors)}")
         names = self.r.sample(self.tensors, min(2, len(self.tensors)))
         self.emit(
             self.r.choice(
@@ -478,10 +540,9 @@ class Writer:
                 )
             )
         )
-        body = "\n".join(self.lines)
-        return (
-            f"{PRELUDE}    def f(x, y, n, k, items, opts, flag):\n{body}\n    return f, set_cell\n"
-        )
+        outer = {"cell": "        nonlocal cell", "steps": "        global steps"}
+        body = "\n".join([*(outer[name] for name in sorted(self.names)), *self.lines])
+        return f"{PRELUDE}    def f(x, y, n, k, items, opts, flag, rec):\n{body}\n    return f, set_cell\n"
 
 
 class Surroundings:
@@ -498,6 +559,7 @@ class Surroundings:
         )
         self.n, self.k, self.flag = 2, 1.5, True
         self.items, self.options, self.no_grad = [1, 2.0], {"a": 1}, False
+        self.record, self.kind, self.b, self.shares = None, "Record", 2, False
 
     def change(self):
         r, scope, torch = self.r, self.scope, self.torch
@@ -523,6 +585,10 @@ class Surroundings:
             lambda: (
                 self.items.append(r.choice((1, 3.5))) if len(self.items) < 4 else self.items.clear()
             ),
+            lambda: setattr(self, "kind", r.choice(("Record", "Slotted", "Named", "kept"))),
+            lambda: setattr(self, "b", r.choice((1, 0.5, self.b + 1))),
+            lambda: setattr(self, "shares", not self.shares),
+            lambda: scope["logger"].setLevel(r.choice((10, 20, 40))),
             lambda: self.items.__setitem__(slice(0, 1), [r.choice((2, 0.5))]),
             lambda: self.options.update(a=r.randint(0, 3)),
             lambda: self.options.pop("a", None),
@@ -556,7 +622,11 @@ class Surroundings:
         y = x if self.twice else torch.randn(self.shape)
         if self.grad and not self.no_grad and x.is_floating_point():
             x = x.detach().requires_grad_(True)
-        return [x, y, self.n, self.k, self.items, self.options, self.flag]
+        a = x if self.shares else torch.ones(3) * step
+        if self.kind != "kept" or self.record is None:
+            kind = "Record" if self.kind == "kept" else self.kind
+            self.record = self.scope[kind](a, self.b)
+        return [x, y, self.n, self.k, self.items, self.options, self.flag, self.record]
 
 
 def run_side(torch, source, seed, backend, calls):
@@ -580,7 +650,9 @@ def run_side(torch, source, seed, backend, calls):
         if step:
             around.change()
         with torch.set_grad_enabled(not around.no_grad):
-            outcomes.append(outcome(torch, called, scope, around.arguments(step), name))
+            done = outcome(torch, called, scope, around.arguments(step), name)
+        seen = scope["sink"].getvalue(), scope["dice"].random(), repr(scope["steps"])
+        outcomes.append((*done, *seen))
         around.options.pop("made", None)
     return outcomes, f
 

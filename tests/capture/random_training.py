@@ -1,6 +1,7 @@
 """Random training programs, plain and compiled: models, optimizers, schedules, ways to step. Run as a
 script: ``python random_training.py FIRST COUNT``."""
 
+import io
 import random
 import sys
 
@@ -50,13 +51,14 @@ def make_model(r):
     return model
 
 
-def make_step(r, model, optimizer, schedule):
+def make_step(r, model, optimizer, schedule, sink):
     loss_of = LOSSES[r.choice(list(LOSSES))]
     clip = r.choice((None, None, "norm", "value"))
     set_none = r.random() < 0.5
     every = r.choice((1, 1, 1, 2))
     gives = r.choice(("detached", "loss", "both", "nothing"))
     micro = r.random() < 0.2
+    tells = [where for where in ("before", "between", "after", "after") if r.random() < 0.06]
     seen = {"count": 0}
 
     def step(x, y, t):
@@ -64,6 +66,8 @@ def make_step(r, model, optimizer, schedule):
             optimizer.zero_grad(set_to_none=set_none)
         out = model(x)
         loss = loss_of(out, y, t)
+        if "before" in tells:
+            print(f"loss {loss.item():.6f}", x.shape[0], file=sink)
         loss.backward()
         if micro:
             loss_of(model(x * 0.5), y, t).backward()
@@ -71,11 +75,15 @@ def make_step(r, model, optimizer, schedule):
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         elif clip == "value":
             nn.utils.clip_grad_value_(model.parameters(), 0.1)
+        if "between" in tells:
+            print(seen["count"], loss.item(), file=sink)
         seen["count"] += 1
         if seen["count"] % every == 0:
             optimizer.step()
             if schedule is not None:
                 schedule.step()
+        for _ in range(tells.count("after")):
+            print(f"{loss.item():.5f}", seen["count"], file=sink)
         if gives == "nothing":
             return None
         if gives == "both":
@@ -103,7 +111,8 @@ def run(seed, backend, tally):
         [p for p in model.parameters() if p.requires_grad]
     )
     schedule = r.choice(SCHEDULES)
-    step = make_step(r, model, optimizer, schedule and schedule(optimizer))
+    sink = io.StringIO()
+    step = make_step(r, model, optimizer, schedule and schedule(optimizer), sink)
     if backend:
         step = torch.compile(step, backend=backend)
     sizes = r.choice(((4,), (4, 4, 4, 2), (8, 8, 3, 1), range(1, 65), (5, 1, 2, 70)))
@@ -123,6 +132,8 @@ def run(seed, backend, tally):
             model[0].bias.grad = None
         elif chance < 0.15:
             x = torch.randn(n, 5)
+        elif chance < 0.17:
+            sink.close()
         try:
             given = text(step(x, y, t))
         except (RuntimeError, IndexError, ValueError) as error:
@@ -136,6 +147,7 @@ def run(seed, backend, tally):
                 [sorted((k, text(v)) for k, v in s.items()) for s in optimizer.state.values()],
                 optimizer.param_groups[0]["lr"],
                 torch.rand(1).item(),
+                "" if sink.closed else sink.getvalue(),
             )
         )
     if backend:

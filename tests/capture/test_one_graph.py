@@ -309,3 +309,39 @@ def test_an_error_of_a_fork_inside_comes_from_its_wait():
     g = torch.compile(f)
     for _ in range(3):
         assert g(torch.ones(2)) == f(torch.ones(2)) == "refused"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 2) @ torch.ones(7, 7),
+        lambda x: (x + 1).view(5, 5),
+        lambda x: torch.cat([x * 2, torch.ones(9, 9)]),
+        lambda x: (x * 2).sum(dim=4),
+    ],
+)
+def test_an_op_that_refuses_its_arguments_says_so_in_one_graph_too(function):
+    x = torch.ones(2, 3)
+    with pytest.raises(Exception) as plain:
+        function(x)
+    for fullgraph in (True, False):
+        compiled = torch.compile(function, fullgraph=fullgraph)
+        for _ in range(2):
+            with pytest.raises(type(plain.value)) as raised:
+                compiled(x)
+            assert type(raised.value) is type(plain.value)
+            assert str(raised.value) == str(plain.value)
+
+
+def test_a_refused_op_whose_error_is_handled_ends_a_graph():
+    def handled(x):
+        y = x * 2
+        try:
+            y = y @ torch.ones(7, 7)
+        except RuntimeError:
+            y = y + 1
+        return y * 3
+
+    assert torch.compile(handled)(torch.ones(2)).tolist() == [9.0, 9.0]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="the call is wrong"):
+        torch.compile(handled, fullgraph=True)(torch.ones(2))

@@ -22,6 +22,7 @@ def test_the_programs_run(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "[1.0, 7.0]",
+        *(f"loss {2 * i * i:.3f} torch.Size([2])" for i in range(3)),
         "2 1 C002",
         "def forward(self, arg_1):",
         "    sin_1 = prong.sin(arg_1)",

@@ -10,7 +10,17 @@ namespace prong::capture {
 
 namespace {
 
-PyObject* builtin(const char* name) { return PyDict_GetItemString(PyEval_GetBuiltins(), name); }
+// C's own function; null where a program has put one of its own in that place. Borrowed.
+PyObject* builtin(const char* name) {
+  PyObject* found = PyDict_GetItemString(PyEval_GetBuiltins(), name);
+  return found && PyCFunction_Check(found) ? found : nullptr;
+}
+
+PyObject* converted_as(int conversion, PyObject* value) {
+  return conversion == 1   ? PyObject_Str(value)
+         : conversion == 2 ? PyObject_Repr(value)
+                           : PyObject_ASCII(value);
+}
 
 // Works for all numbers of the types that it worked for now? `text`: what follows each % or colon.
 bool is_safe_percent(std::string_view text, PyObject* const* values, size_t count) {
@@ -36,7 +46,7 @@ bool is_safe_spec(PyObject* spec) {
 // A string that `function` makes of numbers and plain values; unknown: of something else.
 Term Tracker::text_call(PyObject* function, std::span<const Term> terms, PyObject* const* values,
                         PyObject* result, bool is_packed, bool is_safe) {
-  if (!PyUnicode_CheckExact(result)) return {};
+  if (!function || !PyUnicode_CheckExact(result)) return {};
   bool has_number = false;
   for (size_t i = 0; i < terms.size(); ++i) {
     has_number |= terms[i].is_number();
@@ -169,7 +179,7 @@ Evaluator::Next Evaluator::format_value(const Instruction& i) {
     PyObject* function = conversion == 1   ? reinterpret_cast<PyObject*>(&PyUnicode_Type)
                          : conversion == 2 ? builtin("repr")
                                            : builtin("ascii");
-    PyObject* converted = PyObject_CallOneArg(function, value.get());
+    PyObject* converted = converted_as(conversion, value.get());
     if (!converted) return Next::kError;
     if ((t = tracker()) && made.is_number()) {
       PyObject* given = value.get();
@@ -188,6 +198,7 @@ Evaluator::Next Evaluator::format_value(const Instruction& i) {
     }
     value = Kept::steal(formatted);
   }
+  if ((t = tracker()) && !made.is_known()) t->give_up("a string of values that are not constants");
   drop(at);
   push(Py_NewRef(value.get()), made.is_number() ? made : Term::same());
   return Next::kGo;

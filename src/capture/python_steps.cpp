@@ -13,7 +13,9 @@ using Kind = PythonStep::Kind;
 
 // Of a module that is imported already; borrowed, kept by it. Null: there is none.
 PyObject* attribute_of_module(const char* module, const char* name) {
-  PyObject* found = PyImport_GetModule(PyUnicode_InternFromString(module));
+  PyObject* modules = PyImport_GetModuleDict();  // borrowed
+  PyObject* found = modules ? PyDict_GetItemString(modules, module) : nullptr;
+  Py_XINCREF(found);
   PyObject* value = found ? PyObject_GetAttrString(found, name) : nullptr;
   PyErr_Clear();
   Py_XDECREF(found);

@@ -2,6 +2,7 @@
 and what they are given and give is that of the call.
 """
 
+import builtins
 import contextlib
 import io
 import logging
@@ -439,3 +440,17 @@ def test_nothing_is_replayed_to_a_tracer():
     finally:
         sys.settrace(None)
     assert "prints_between_ops" in seen
+
+
+def test_conversions_of_strings_do_not_go_by_names(monkeypatch):
+    """f"{n!r}" is of C, whatever stands under the names `repr` and `ascii`."""
+
+    def shows(x):
+        return x + 1, f"{x.sum().item()!r} {x.max().item()!a}"
+
+    monkeypatch.setattr(builtins, "repr", lambda value: "mine")
+    monkeypatch.setattr(builtins, "ascii", lambda value: "mine")
+    compiled = torch.compile(shows)
+    for i in range(3):
+        x = torch.ones(3) * (i + 0.5)
+        assert compiled(x)[1] == shows(x)[1] == f"{3 * i + 1.5} {i + 0.5}"

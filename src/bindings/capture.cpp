@@ -20,6 +20,7 @@
 #include "capture/breaks.h"
 #include "capture/evaluator.h"
 #include "capture/misfit.h"
+#include "capture/plan_list.h"
 #include "capture/python_steps.h"
 #include "capture/session.h"
 #include "capture/trace_graph.h"
@@ -53,7 +54,7 @@ struct CompiledFunction {
   PyObject* guard_listener;  // called with ("misfit", why no plan fits a call) and ("plan", ""); or
                              // null
   Target* target;            // owned
-  std::vector<std::shared_ptr<Plan>>* plans;  // owned; the one used last stands first
+  PlanList* plans;           // owned
   int unplanned;
   bool has_told_limit;
   std::string why_evaluated;
@@ -247,8 +248,11 @@ class Observer final : public SegmentObserver {
 // Why none of the plans fits this call: a line for each.
 std::string misfits(CompiledFunction* f, PyObject* const* args, size_t count, PyObject* kwnames) {
   std::string text;
+  const PlanList::Use use(*f->plans);
   for (size_t i = 0; i < f->plans->size(); ++i) {
     Plan& plan = *(*f->plans)[i];
+    if (plan.is_dead) continue;
+    const std::vector<Kept> held = plan.hold_objects();  // what is asked may be code of a program's
     const auto misfit = PlanReader(plan, f->function).first_misfit(args, count, kwnames);
     if (!text.empty()) text += '\n';
     text += cat("plan ", plan.number, ": ",
@@ -268,7 +272,7 @@ void log_plan(CompiledFunction* f, Plan& plan) {
 void tell_limit(CompiledFunction* f, const std::string& why) {
   f->has_told_limit = true;
   const std::string text =
-      cat(f->target->name, " has ", plural(f->plans->size(), "plan"),
+      cat(f->target->name, " has ", plural(f->plans->size() + f->plans->num_useless(), "plan"),
           ", as many as torch._dynamo.config.recompile_limit allows. Calls that fit none of them "
           "are evaluated each time, which is right but slower. Why the last one fits none:\n",
           why);
@@ -293,7 +297,8 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
   std::vector<Term> terms;
   static const bool skips_plans = env_has("PRONG_SKIP", "plans");
   const bool may_plan = !skips_plans && !is_recording() && f->unplanned < kMaxUnplanned;
-  const bool is_planned = may_plan && (proven || f->plans->size() < max_plans);
+  const bool is_planned =
+      may_plan && (proven || f->plans->size() + f->plans->num_useless() < max_plans);
   const bool is_asked = f->listener || f->guard_listener || is_logged(LogTopic::kGuards) ||
                         is_logged(LogTopic::kRecompiles) || stance != Stance::kDefault ||
                         is_recompile_an_error;
@@ -342,9 +347,9 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
       proven->accept_as(*plan, std::move(new_sizes));
     } else if (plan) {
       plan->number = ++target->plans;
-      f->plans->insert(f->plans->begin(), std::move(plan));
+      if (is_logged(LogTopic::kGuards)) log_plan(f, *plan);
+      f->plans->add(std::move(plan), &target->replays);
       f->unplanned = 0;
-      if (is_logged(LogTopic::kGuards)) log_plan(f, *f->plans->front());
       if (f->guard_listener) {
         const Owned callback = Owned::borrow(f->guard_listener);
         Owned done(checked(PyObject_CallFunction(callback.get(), "ss", "plan", "")));
@@ -372,9 +377,10 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
       return checked(PyObject_Vectorcall(f->function, args, nargsf, kwnames));
     if (!is_recording() && !f->listener) {
       auto& plans = *f->plans;
+      const PlanList::Use use(plans);
       for (size_t i = 0; i < plans.size(); ++i) {
         if (!plans[i]->fits(args, count, kwnames)) continue;
-        if (i) std::swap(plans[i], plans[i - 1]);
+        if (i) plans.move_up(i);
         const std::shared_ptr<Plan> plan = plans[i ? i - 1 : 0];
         std::vector<int64_t> new_sizes;
         if (const std::optional<PyObject*> result = plan->run(args, &new_sizes, log)) {
@@ -413,9 +419,7 @@ int clear(PyObject* self) {
   Py_CLEAR(as_compiled(self)->dict);
   Py_CLEAR(as_compiled(self)->listener);
   Py_CLEAR(as_compiled(self)->guard_listener);
-  if (as_compiled(self)->plans) {
-    const auto dropped = std::exchange(*as_compiled(self)->plans, {});
-  }
+  if (as_compiled(self)->plans) as_compiled(self)->plans->clear();
   return 0;
 }
 void dealloc(PyObject* self) {
@@ -456,7 +460,10 @@ PyObject* counters(PyObject* self, PyObject*) {
 PyObject* guards(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     Owned all(checked(PyList_New(0)));
+    const PlanList::Use use(*as_compiled(self)->plans);
     for (const auto& plan : *as_compiled(self)->plans) {
+      if (plan->is_dead) continue;
+      const std::vector<Kept> held = plan->hold_objects();
       Owned one(checked(PyList_New(0)));
       for (const GuardText& g : PlanReader(*plan, as_compiled(self)->function).guards()) {
         Owned row(
@@ -472,7 +479,7 @@ PyObject* guards(PyObject* self, PyObject*) {
 PyObject* forget(PyObject* self, PyObject*) {
   as_compiled(self)->target->cache->clear();
   as_compiled(self)->target->numbers.clear();
-  const auto dropped = std::exchange(*as_compiled(self)->plans, {});
+  as_compiled(self)->plans->clear();
   as_compiled(self)->unplanned = 0;
   as_compiled(self)->has_told_limit = false;
   Py_RETURN_NONE;
@@ -535,7 +542,7 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
   as_compiled(self)->function = Py_NewRef(function.ptr());
   target->retain();
   as_compiled(self)->target = target.get();
-  as_compiled(self)->plans = new std::vector<std::shared_ptr<Plan>>;
+  as_compiled(self)->plans = new PlanList;
   new (&as_compiled(self)->why_evaluated) std::string;
   return nb::steal(self);
 }

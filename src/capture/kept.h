@@ -25,6 +25,9 @@ class Kept {
     return k;
   }
   PyObject* get() const { return object_; }
+  // From now on it is borrowed; forget() has to come before the end.
+  void lend() { Py_DECREF(object_); }
+  void forget() { object_ = nullptr; }
 
  private:
   PyObject* object_ = nullptr;

@@ -213,7 +213,7 @@ bool Plan::fits_now(PyObject* const* args, size_t count, PyObject* names) {
        eager::is_anomaly_enabled()))
     return false;
   for (Guard& g : guards)
-    if (!holds(g, args)) return false;
+    if (is_dead || !holds(g, args)) return false;
   if (numbers.empty()) return true;
   found_ = {};
   return find_numbers(args, {}, 0, found_);
@@ -389,6 +389,8 @@ void Plan::accept_as(const Plan& twin, std::vector<int64_t> sizes) {
 std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* new_sizes,
                                    StepLog& log) {
   Found found = std::move(found_);
+  // What the programs leave to other threads may drop them.
+  const std::vector<Kept> held = used_late_ ? hold_objects() : std::vector<Kept>();
   const std::vector<Kept> opened = std::move(opened_);
   found_ = {};
   opened_.clear();
@@ -502,34 +504,6 @@ bool Plan::apply_up_to(int32_t order, size_t* first, PyObject* const* args,
 bool Plan::are_steps_plain() const {
   return std::all_of(programs.begin(), programs.end(),
                      [](const PlanProgram& p) { return !p.step || is_step_plain(*p.step); });
-}
-
-int Plan::traverse(visitproc visit, void* arg) const {
-  for (const Guard& g : guards) {
-    Py_VISIT(g.object.get());
-    Py_VISIT(g.other.get());
-    Py_VISIT(g.owner.get());
-    for (const Guard::Read& r : g.reads) {
-      Py_VISIT(r.key.get());
-      Py_VISIT(r.value.get());
-    }
-  }
-  for (const Kept& k : objects) Py_VISIT(k.get());
-  for (const ArgumentContainer& c : containers) {
-    Py_VISIT(c.keys.get());
-    Py_VISIT(c.slots.get());
-  }
-  for (const NumberStep& n : numbers) {
-    Py_VISIT(n.object.get());
-    Py_VISIT(n.last.get());
-  }
-  for (const Effect& e : effects) Py_VISIT(e.owner.get());
-  for (const PlanProgram& p : programs) {
-    if (!p.step) continue;
-    Py_VISIT(p.step->callable.get());
-    for (const Kept& frame : p.step->frames) Py_VISIT(frame.get());
-  }
-  return 0;
 }
 
 }  // namespace prong::capture

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <unordered_set>
 
 #include "capture/number_steps.h"
 #include "capture/python_door.h"
@@ -92,6 +93,8 @@ struct VaryingNumber {
   IValue value;
 };
 
+class PlanList;  // plan_list.h
+struct PlanLink;
 struct PythonStep;  // python_steps.h
 struct StepLog;
 
@@ -204,7 +207,14 @@ class Plan {
   void accept(std::vector<int64_t> sizes, std::vector<PlanCheck> checks);
   // `twin`: a plan that was recorded for a call that this one fits, save for its sizes.
   void accept_as(const Plan& twin, std::vector<int64_t> sizes);
+  // ── plan_list.cpp ──
+  ~Plan();
   int traverse(visitproc visit, void* arg) const;
+  // From now on those with a life of their own are not kept: `list` is told when one dies.
+  void borrow_objects(PlanList& list);
+  std::vector<Kept> hold_objects() const;  // the borrowed ones
+  bool is_dead = false;                    // one of them died
+  int64_t replays_before = 0;              // of its function, before it was there
 
   size_t num_arguments = 0;  // positional and by name
   std::vector<ArgumentContainer> containers;
@@ -304,6 +314,13 @@ class Plan {
   bool take(const PythonStep& step, size_t index, PyObject* const* args,
             const std::vector<std::vector<IValue>>& results, Found& found, StepLog& log) const;
   bool are_steps_plain() const;
+  template <class F>
+  void for_each_kept(F f);  // those that may be borrowed
+  void borrow_dicts();
+  std::vector<Kept> borrowed_;  // weak references
+  std::unordered_set<const Kept*> lent_;
+  bool used_late_ = false;  // some of them, after the programs have run
+  std::shared_ptr<PlanLink> link_;
   Found found_;               // by fits(), for the run() that follows
   std::vector<Kept> opened_;  // the same: arguments, and the items of their containers
   std::vector<Remembered> remembered_;

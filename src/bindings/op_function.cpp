@@ -67,6 +67,19 @@ bool writes_directly(const OpDef& op, std::span<const IValue> args, PyObject* ou
   });
 }
 
+// What the loops would refuse if they wrote there themselves.
+void check_out_overlap(const OpDef& op, std::span<const IValue> args, const IValue& result,
+                       PyObject* out) {
+  if (!op.pointwise() || !is_tensor(out) || !result.is_tensor() || context()[ContextWord::kInterceptor] != 0 ||
+      !(impl_of(out)->sizes == result.tensor_impl()->sizes))
+    return;
+  const Tensor written = tensor_of(out);
+  check_no_internal_overlap(written);
+  for (const IValue& v : args)
+    if (v.is_tensor() && v.tensor_impl() != written.impl())
+      check_inplace_overlap(written, v.to_tensor());
+}
+
 PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Extras& extras) {
   if (extras.out && writes_directly(*signature.op, arguments.values(), extras.out)) {
     const Tensor out = tensor_of(extras.out);
@@ -82,8 +95,10 @@ PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Ex
   }
   IValue result = run_op(*signature.op, arguments.values());
   if (extras.requires_grad) require_grad(result);
-  if (extras.out)
+  if (extras.out) {
+    check_out_overlap(*signature.op, arguments.values(), result, extras.out);
     return store_out(signature.op->base_name().c_str(), result, extras.out);
+  }
   if (result.is_tensor()) [[likely]]
     return wrap(std::move(result).to_tensor());
   if (result.is_tuple() && !signature.op->schema().result_names.empty() &&

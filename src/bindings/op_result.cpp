@@ -131,6 +131,7 @@ PyObject* named_result(PyTypeObject* type, const IValue& result) {
 
 void resize(const Tensor& tensor, DimsView sizes) {
   TensorImpl* impl = tensor.impl();
+  impl->storage->data();  // recorded work that knows it in this shape comes first
   const int64_t numel = product(sizes);
   const size_t bytes = static_cast<size_t>(impl->offset + numel) * tensor.item_bytes();
   if (bytes > impl->storage->bytes()) {

@@ -320,6 +320,8 @@ PyObject* method_become(PyObject* self, PyObject* other) {
     PRONG_CHECK(!is_leaf || !eager::is_grad_enabled() || to->storage != from->storage, kRuntime,
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation.");
+    to->storage->data();  // recorded work that knows it in this shape comes first
+    from->storage->data();
     to->storage = from->storage;
     to->offset = from->offset;
     to->sizes = from->sizes;

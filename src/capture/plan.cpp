@@ -11,6 +11,7 @@
 #include "capture/python_steps.h"
 #include "eager/modes.h"
 #include "eager/record.h"
+#include "ops/kernels/pointwise.h"
 #include "ops/random.h"
 #include "profile/profile.h"
 
@@ -310,10 +311,17 @@ void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const
     to.insert(to.end(), t->sizes.begin(), t->sizes.end());
     to.insert(to.end(), t->strides.begin(), t->strides.end());
   }
-  for (const TensorImpl* t : tensors)
-    to.push_back(std::find_if(tensors.begin(), tensors.end(),
-                              [&](const TensorImpl* o) { return o->storage == t->storage; }) -
-                 tensors.begin());
+  const auto as_tensor = [](const TensorImpl* t) {
+    return Tensor(Ref<TensorImpl>(const_cast<TensorImpl*>(t)));
+  };
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    size_t first = 0;
+    while (tensors[first]->storage != tensors[i]->storage) ++first;
+    to.push_back(static_cast<int64_t>(first));
+    for (size_t o = first; o < i; ++o)  // what writes are refused for
+      if (tensors[o]->storage == tensors[i]->storage)
+        to.push_back(static_cast<int64_t>(overlap(as_tensor(tensors[o]), as_tensor(tensors[i]))));
+  }
 }
 
 void append_number(std::vector<int64_t>& to, const IValue& n) {

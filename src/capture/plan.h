@@ -328,7 +328,7 @@ class Plan {
   std::vector<std::vector<int64_t>> refused_;  // sizes that take another program
 };
 
-// What a plan that must not fail asks of a call's tensors: how they lie, and which share memory.
+// What a plan that must not fail asks of a call's tensors: how they lie, and what they share.
 void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const> tensors);
 // And of a number that an op might refuse.
 void append_number(std::vector<int64_t>& to, const IValue& n);

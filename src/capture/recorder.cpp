@@ -117,6 +117,7 @@ bool is_checked_fill(const OpDef& op, std::span<const IValue> args) {
     if (args[i].is_list()) return false;
     if (!args[i].is_tensor() || args[i].tensor_impl()->is_wrapped_number) continue;
     if (!spreads_to(args[i].tensor_impl()->sizes, args[0].tensor_impl()->sizes)) return false;
+    if (overlap(args[0].to_tensor(), args[i].to_tensor()) == Overlap::kPartial) return false;
     Tensor zero = Tensor::empty(Dims{}, args[i].tensor_impl()->dtype);
     std::memset(zero.raw(), 0, zero.item_bytes());
     single[i] = IValue(std::move(zero));

@@ -150,7 +150,11 @@ Term Tracker::make(Made::Kind kind, std::vector<Term> items, std::vector<PyObjec
 }
 
 Term Tracker::tensor_result(PyObject* value) {
-  if (door().is_exact_tensor(value)) return Term::tensor();
+  if (door().is_exact_tensor(value)) {
+    const TensorImpl* made = door().impl_of(value);
+    if (made->requires_grad && !made->grad_fn) make_leaf(value);  // by requires_grad=True
+    return Term::tensor();
+  }
   if (door().is_tensor(value) && roots_.count(door().impl_of(value)))
     return Term::tensor();  // a parameter, written in place
   if (value == Py_None || PyBool_Check(value)) {

@@ -336,3 +336,15 @@ def test_random_training_programs_agree():
         text = random_training.compare(seed, "llvm" if seed % 4 == 0 else "interpreter", tally)
         assert text is None, text
     assert tally["replays"] > tally["calls"] / 3
+
+
+def test_a_leaf_that_a_factory_makes_is_a_leaf_in_each_call():
+    @torch.compile
+    def f(n):
+        z = torch.full((n,), 2.0, requires_grad=True)
+        return z, z * 3
+
+    for n in (2, 3, 2, 2):
+        z, y = f(n)
+        y.sum().backward()
+        assert z.is_leaf and y.requires_grad and z.grad.tolist() == [3.0] * n

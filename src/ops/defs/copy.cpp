@@ -3,6 +3,7 @@
 #include "ops/data_check.h"
 #include "ops/gradient.h"
 #include "ops/kernels/fill.h"
+#include "ops/kernels/pointwise.h"
 
 namespace prong {
 
@@ -68,6 +69,7 @@ void register_whole(Registry& r) {
       .where(kMethodOnly)
       .mutates(0)
       .kernel([](const Tensor& x, const Tensor& src, bool) {
+        check_inplace_overlap(x, src);
         return in_place(x, [&] { copy_into(x, src); });
       })
       .shape([](const TensorMeta& x, const TensorMeta&, bool) { return like(x); })

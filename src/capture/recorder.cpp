@@ -177,6 +177,28 @@ ValueId Recorder::open_value(const TensorImpl* impl) const {
   return it == segment_->by_impl_.end() || segment_->is_stale(it->second) ? -1 : it->second;
 }
 
+// Sizes of one leave nothing to sum, but the program is for all sizes.
+bool Recorder::sums_spread(bool is_needed) {
+  if (!again_ && current_tracker())
+    spread_sums_.push_back(is_needed);
+  else if (again_ && next_spread_ < spread_sums_.size())
+    is_needed |= spread_sums_[next_spread_++];
+  return is_needed;
+}
+
+// While a trace is recorded once more: was the next op there this one, of that tensor?
+bool Recorder::expects(const OpDef& op, const Tensor& of) const {
+  if (!again_ || !segment_ || segment_->is_closed()) return false;
+  const size_t next = segment_->trace_->nodes.size();
+  if (next >= again_->nodes.size() || again_->nodes[next].op != &op) return false;
+  if (eager::is_grad_enabled() && eager::requires_grad(of.impl())) return false;  // the tape sees it
+  const ValueId v = segment_->find_value(IValue(of));
+  const std::vector<Operand>& args = again_->nodes[next].args;
+  return v < 0 || std::any_of(args.begin(), args.end(), [&](const Operand& o) {
+           return o.kind == Operand::Kind::kValue && o.index == v;
+         });
+}
+
 void Recorder::settle(const char* reason) {
   if (is_dry_) throw DataNeeded{};
   if (ForkedBody* body = ForkedBody::current())
@@ -417,6 +439,11 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
   if (raw.is_tensor() && outputs[0].tensor_impl() != nullptr) {
     for (size_t i = 0; i < args.size(); ++i)
       if (args[i].is_tensor() && args[i].tensor_impl() == outputs[0].tensor_impl()) {
+        if (const Tensor t = args[i].to_tensor(); expects(op, t)) {
+          // It has nothing to do for these sizes; its kernel finds that out again.
+          outputs[0] = IValue(t.as_strided(t.sizes(), t.strides(), t.offset(), t.dtype()));
+          break;
+        }
         has_composed_shortcut_ = true;
         // What follows from sizes there is found out by going the same way again.
         if (is_dry_ || is_composing_ || eager::backward_pass()) return args[i];

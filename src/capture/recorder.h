@@ -140,6 +140,8 @@ class Recorder final : public eager::KernelStandIn {
   bool is_dry() const { return is_dry_; }
   IValue run_kernel(const OpDef& op, std::span<const IValue> args) override;
   IValue run_composite(const OpDef& op, std::span<const IValue> args, KernelFn run) override;
+  bool sums_spread(bool is_needed) override;
+  std::vector<bool> take_spread_sums() { return std::exchange(spread_sums_, {}); }
 
   // Runs what was put off. The reason is for reports; null: the end of the call.
   void settle(const char* reason);
@@ -171,6 +173,7 @@ class Recorder final : public eager::KernelStandIn {
   void set_tracker(Tracker* tracker) {
     tracker_ = tracker;
     spoiled_ = nullptr;
+    spread_sums_.clear();
   }
   const Tracker* tracker() const { return tracker_; }
   void spoil(const char* why);
@@ -181,6 +184,7 @@ class Recorder final : public eager::KernelStandIn {
   friend class ForkedBody;
   friend class Retracing;
   Segment& open();
+  bool expects(const OpDef& op, const Tensor& of) const;
   // The same; what it gives is known to the tracker.
   IValue run_step(const OpDef& op, std::span<const IValue> args, const char* reason);
   IValue run_refused(const OpDef& op, std::span<const IValue> args);
@@ -204,6 +208,10 @@ class Recorder final : public eager::KernelStandIn {
   std::unordered_set<std::string> reads_data_;  // calls that are no views, see record_view
   const bool is_dry_;
   bool is_composing_ = false, has_composed_shortcut_ = false;
+  // Of each gradient that was passed on: is it summed over what was spread?
+  std::vector<bool> spread_sums_;
+  const Trace* again_ = nullptr;  // it is recorded once more
+  size_t next_spread_ = 0;
 };
 
 // Turns recording off for a scope: what runs inside runs kernels.

@@ -102,6 +102,7 @@ class Retracing {
   bool run_part(size_t p, size_t& step, Retrace::Result& result) {
     const Trace& old = *r_.parts[p].trace;
     segment_ = Ref<Segment>(&recorder_.open());
+    recorder_.again_ = &old;
     const Trace& now = segment_->trace();
     size_t node = 0;
     while (true) {
@@ -116,7 +117,7 @@ class Retracing {
       if (now.nodes.size() != ++node) return false;
     }
     if (!is_same_program(old, now)) return false;
-    if (!note_checks(result)) return false;
+    if (!has_same_inputs(p, now) || !note_checks(result)) return false;
     result.numbers.push_back(now.numbers);
     has_written_ |= now.has_writes;
     std::vector<Tensor> values;
@@ -133,10 +134,8 @@ class Retracing {
     if (!is_value_code(a) || !is_value_code(b) || value_of_code(a) >= count ||
         value_of_code(b) >= count)
       return false;
-    const TensorImpl& one = *segment_->live_[value_of_code(a)].impl;
-    const TensorImpl& other = *segment_->live_[value_of_code(b)].impl;
-    return one.storage == other.storage && one.offset == other.offset && one.dtype == other.dtype &&
-           one.sizes == other.sizes && one.strides == other.strides;
+    return is_same_view(*segment_->live_[value_of_code(a)].impl,
+                        *segment_->live_[value_of_code(b)].impl);
   }
 
   bool is_same_program(const Trace& old, const Trace& now) const {
@@ -146,6 +145,17 @@ class Retracing {
                       [this](uint64_t a, uint64_t b) { return is_same_operand(a, b); }) &&
            now.checks_data <= old.checks_data && now.inputs_overlap == old.inputs_overlap &&
            now.numbers.size() == old.numbers.size();
+  }
+
+  // The tape hands saved tensors out under new names, which say nothing of where they come from.
+  bool has_same_inputs(size_t p, const Trace& now) const {
+    for (size_t i = 0; i < now.inputs.size(); ++i) {
+      const Tensor expected = at(r_.parts[p].inputs[i]);
+      const auto given = static_cast<size_t>(now.inputs[i]);
+      if (!expected.defined() || !is_same_view(*expected.impl(), *segment_->live_[given].impl))
+        return false;
+    }
+    return true;
   }
 
   bool note_checks(Retrace::Result& result) const {
@@ -167,6 +177,7 @@ class Retracing {
     segment_->is_closed_ = true;
     segment_ = {};
     recorder_.segment_ = {};
+    recorder_.again_ = nullptr;
   }
 
   std::optional<IValue> operand(size_t p, const Operand& o) const {
@@ -264,6 +275,8 @@ class Retracing {
         if (!t.defined()) return false;
     for (size_t i = 0; i < gradients.size(); ++i)
       if (s.gradients[i] && !gradients[i].defined()) return false;
+    recorder_.spread_sums_ = s.spread_sums;
+    recorder_.next_spread_ = 0;
     eager::run_backward(roots, gradients, inputs, s.options);
     return true;
   }

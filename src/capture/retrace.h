@@ -33,6 +33,7 @@ struct TapeStep {
   std::vector<Rehearsal::Value> roots{}, inputs{};
   std::vector<std::optional<Rehearsal::Value>> gradients{};
   eager::BackwardOptions options{};
+  std::vector<bool> spread_sums{};  // of each gradient that it passed on, see Recorder
   // Of a composite op.
   const OpDef* op = nullptr;
   std::vector<RetracedArgument> args{};

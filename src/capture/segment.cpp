@@ -64,8 +64,7 @@ bool Segment::adopt(const IValue& tensor) {
   for (size_t v = live_.size(); v-- > 0;) {
     const TensorImpl& known = *live_[v].impl;
     if (live_[v].storage.get() != t.storage.get() || is_stale(static_cast<ValueId>(v)) ||
-        known.offset != t.offset || known.dtype != t.dtype || !(known.sizes == t.sizes) ||
-        !(known.strides == t.strides))
+        !is_same_view(known, t))
       continue;
     aliases_.emplace_back(tensor.tensor_impl());
     by_impl_[tensor.tensor_impl()] = static_cast<ValueId>(v);

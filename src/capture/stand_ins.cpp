@@ -41,6 +41,11 @@ Ref<TensorImpl> blank_like(const TensorImpl& t, const Dims& sizes) {
   return blank.ref();
 }
 
+bool is_same_view(const TensorImpl& a, const TensorImpl& b) {
+  return a.storage == b.storage && a.offset == b.offset && a.dtype == b.dtype &&
+         a.sizes == b.sizes && a.strides == b.strides;
+}
+
 bool shares_memory(const IValue& tensor, const IValue& arg) {
   if (arg.is_tensor()) return tensor.tensor_impl()->storage == arg.tensor_impl()->storage;
   return arg.is_list() &&

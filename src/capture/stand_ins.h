@@ -18,6 +18,7 @@ Tensor stand_in_for(const TensorImpl& t);
 // Of other sizes, without gaps.
 Ref<TensorImpl> blank_like(const TensorImpl& t, const Dims& sizes);
 // Is the tensor in the memory of an argument, or of an item of its list?
+bool is_same_view(const TensorImpl& a, const TensorImpl& b);  // of the same memory
 bool shares_memory(const IValue& tensor, const IValue& arg);
 // May the op give a view or its argument itself?
 bool may_alias(const OpDef& op);

@@ -52,6 +52,7 @@ bool Tracker::begin_step(TapeStep& step, uint64_t nodes_before) {
 
 void Tracker::note_backward(PyObject* const* args, uint64_t nodes_before) {
   TapeStep step{TapeStep::Kind::kBackward, 0, 0, 0};
+  step.spread_sums = thread_recorder().take_spread_sums();
   for (const Part& p : parts_)
     for (const auto& [slot, n] : p.trace->varying) numbers_on_tape_.push_back(n);
   if (const Trace* open = thread_recorder().open_trace())
@@ -186,7 +187,7 @@ void Tracker::foresee(Trace& trace, std::span<TensorImpl* const> impls) {
   Retrace& retrace = plan_->retrace;
   Rehearsal::Part part{std::make_shared<Trace>(trace), {}};
   for (const ValueId v : trace.inputs) {
-    const auto at = rehearsed_value(impls[static_cast<size_t>(v)]);
+    const auto at = rehearsed_value(known_as(impls[static_cast<size_t>(v)]));
     if (!at) {
       cannot_retrace_ = true;
       return;

@@ -371,11 +371,14 @@ void Tracker::on_segment(const SegmentEnd& end) {
   has_steps_ |= end.is_step;
   cannot_retrace_ |= end.is_step;
   for (const ValueId v : trace.inputs) {
-    const auto source = source_of(end.impls[static_cast<size_t>(v)]);
+    const TensorImpl* given = end.impls[static_cast<size_t>(v)];
+    const TensorImpl* known = known_as(given);
+    has_other_names_ |= known != given;
+    const auto source = source_of(known);
     if (!source) return give_up("a graph reads a tensor of unknown origin");
     part.inputs.push_back(output_of(*source));
     part.rehearsed_inputs.push_back(
-        rehearsed_value(end.impls[static_cast<size_t>(v)]).value_or(Rehearsal::Value{}));
+        rehearsed_value(known).value_or(Rehearsal::Value{}));
   }
   note_checks(end);
   const auto index = static_cast<int32_t>(parts_.size());

@@ -265,6 +265,7 @@ class Tracker {
   };
   void on_segment(const SegmentEnd& end);
   bool knows(const TensorImpl* t) const { return roots_.count(t) || computed_.count(t); }
+  const TensorImpl* known_as(const TensorImpl* impl) const;  // other_names.cpp
   void on_shortcut(const OpDef& op, std::span<const IValue> args, size_t given_back);
 
   // Of the outermost frame; `before`: the state when the call began.

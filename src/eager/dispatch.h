@@ -35,6 +35,8 @@ class KernelStandIn {
   virtual IValue run_composite(const OpDef& op, std::span<const IValue> args, KernelFn run) {
     return run(op, args);
   }
+  // A backward pass is about to sum over what was spread, or need not for these sizes: shall it?
+  virtual bool sums_spread(bool is_needed) { return is_needed; }
 };
 // The op's kernel, or who stands in for it. The way in which eager/ runs the kernel of an op that a
 // program calls.

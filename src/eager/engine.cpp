@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "eager/batched.h"
+#include "eager/dispatch.h"
 #include "eager/record.h"
 #include "ops/gradient.h"
 #include "profile/profile.h"
@@ -30,7 +31,10 @@ Expr wrap(const Tensor& t) { return Expr(eager_builder(), IValue(t)); }
 // Broadcasting and promotion undone: the gradient in the shape and dtype of what it is the gradient
 // of.
 Tensor fit(Tensor g, const TensorMeta& to, const Node& from, size_t index) {
-  if (!(g.sizes() == to.sizes)) {
+  bool sums = !(g.sizes() == to.sizes);
+  if (const uint64_t word = context()[ContextWord::kKernels]) [[unlikely]]
+    sums = reinterpret_cast<KernelStandIn*>(word)->sums_spread(sums);
+  if (sums) {
     bool fits = g.rank() >= to.rank();
     const size_t lead = fits ? g.sizes().size() - to.sizes.size() : 0;
     for (size_t i = 0; fits && i < to.sizes.size(); ++i)

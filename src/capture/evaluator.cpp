@@ -292,6 +292,7 @@ PyObject* Evaluator::loop() {
 }
 
 Evaluator::Next Evaluator::step(const Instruction& i) {
+  before_arrays(i);
   switch (i.opcode) {
   case NOP:
   case PRECALL:

@@ -209,6 +209,11 @@ void Recorder::settle(const char* reason) {
   last->run_all();
 }
 
+bool Recorder::touches_lent_memory() const {
+  return has_work() && std::any_of(segment_->read_.begin(), segment_->read_.end(),
+                                   [](const Storage* s) { return s->is_exposed(); });
+}
+
 void Recorder::reading(const Storage& storage) {
   if (!segment_ || segment_->is_closed()) return;
   for (const Storage* s : segment_->read_)

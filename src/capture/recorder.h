@@ -146,6 +146,8 @@ class Recorder final : public eager::KernelStandIn {
   // Runs what was put off. The reason is for reports; null: the end of the call.
   void settle(const char* reason);
   bool has_work() const { return segment_ && !segment_->is_closed() && !segment_->is_empty(); }
+  // Does it read or write memory that others than tensors may look at?
+  bool touches_lent_memory() const;
 
   void set_target(Ref<ProgramCache> cache, SegmentObserver* observer) {
     cache_ = std::move(cache);

@@ -139,6 +139,7 @@ _OF_NN = frozenset(
 _SUBMODULES = frozenset(
     {
         "_dynamo",
+        "_higher_order_ops",
         "amp",
         "array_api",
         "autograd",
@@ -173,6 +174,7 @@ _SUBMODULES = frozenset(
 _OF_SUBMODULES = {
     "load": "serialization",
     "save": "serialization",
+    "cond": "_higher_order_ops",
     "vmap": "func",
     "autocast": "amp.autocast_mode",
     "GradScaler": "amp.grad_scaler",

@@ -18,7 +18,7 @@ from prong._storage import UntypedStorage as UntypedStorage
 from prong._typed_tensors import BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor, ByteTensor as ByteTensor, CharTensor as CharTensor, DoubleTensor as DoubleTensor, FloatTensor as FloatTensor, HalfTensor as HalfTensor, IntTensor as IntTensor, LongTensor as LongTensor, ShortTensor as ShortTensor
 from prong.autograd.grad_mode import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from prong.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
-from prong import _dynamo as _dynamo, amp as amp, array_api as array_api, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributions as distributions, fft as fft, func as func, futures as futures, fx as fx, jit as jit, linalg as linalg, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, types as types, utils as utils, version as version
+from prong import _dynamo as _dynamo, _higher_order_ops as _higher_order_ops, amp as amp, array_api as array_api, autograd as autograd, backends as backends, compiler as compiler, cpu as cpu, cuda as cuda, distributions as distributions, fft as fft, func as func, futures as futures, fx as fx, jit as jit, linalg as linalg, nn as nn, optim as optim, profiler as profiler, random as random, return_types as return_types, serialization as serialization, signal as signal, special as special, testing as testing, types as types, utils as utils, version as version
 from prong.amp.grad_scaler import GradScaler as GradScaler
 from prong.nn.functional import adaptive_avg_pool1d as adaptive_avg_pool1d
 from prong.nn.functional import adaptive_max_pool1d as adaptive_max_pool1d
@@ -29,6 +29,7 @@ from prong.amp.state import autocast_increment_nesting as autocast_increment_nes
 from prong.nn.functional import avg_pool1d as avg_pool1d
 from prong.nn.functional import channel_shuffle as channel_shuffle
 from prong.amp.state import clear_autocast_cache as clear_autocast_cache
+from prong._higher_order_ops import cond as cond
 from prong.nn.functional import cosine_embedding_loss as cosine_embedding_loss
 from prong.nn.functional import cosine_similarity as cosine_similarity
 from prong.nn.functional import ctc_loss as ctc_loss

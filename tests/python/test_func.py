@@ -115,6 +115,12 @@ def test_vjp_and_jvp_of_a_product():
     same(push(T([1.0, 1.0]), T([0.0, 0.0])), y)
 
 
+def test_vjp_gives_a_tuple_of_one_for_one_primal():
+    _, pull = vjp(prong.sin, T([0.0, 0.0]))
+    (gradient,) = pull(prong.ones(2))
+    assert gradient.tolist() == [1.0, 1.0]
+
+
 def test_jacobians():
     f = lambda x: prong.stack([x[0] * x[1], x[1] ** 2, x[0] + x[2]])  # noqa: E731
     x = T([1.0, 2.0, 3.0])

@@ -262,8 +262,7 @@ def vjp(func, *primals, has_aux=False):
             run.again or _core._vmap_level() > 0 or any(c.requires_grad for c in leaves)
         )
         found = _outside(run.pull(None, leaves, again), run.inputs, _core.is_grad_enabled())
-        nest = tree.unflatten(found, run.input_spec)
-        return nest[0] if len(primals) == 1 else nest
+        return tree.unflatten(found, run.input_spec)
 
     if has_aux:
         return run.value, pull_back, run.aux

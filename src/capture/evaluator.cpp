@@ -319,9 +319,9 @@ Evaluator::Next Evaluator::step(const Instruction& i) {
     kwnames_ = PyTuple_GET_ITEM(co_->co_consts, i.arg);
     return Next::kGo;
   case CALL:
-    return call(i);
+    return after_call(call(i));
   case CALL_FUNCTION_EX:
-    return call_unpacked(i);
+    return after_call(call_unpacked(i));
   case MAKE_FUNCTION:
     return make_function(i);
   case RETURN_VALUE:
@@ -408,6 +408,14 @@ Evaluator::Next Evaluator::breathe() {
     return Next::kGo;  // it is short, and what a handler of a signal does is no part of it
   const int waits = prong_breathe(thread_);
   return waits < 0 ? Next::kError : waits ? Next::kInterpret : Next::kGo;
+}
+
+// And behind each call: what a signal's handler raises comes from the line that made the call.
+Evaluator::Next Evaluator::after_call(Next next) {
+  if (next != Next::kGo || body_ || has_logged_steps() || prong_breathe(thread_) >= 0) return next;
+  is_escaped_error_followed = false;
+  escaped_error = nullptr;
+  return Next::kError;
 }
 
 // ── names ──

@@ -68,6 +68,7 @@ class Evaluator {
   Next step_operator(const Instruction& i);
   Next step_jump(const Instruction& i);
   Next breathe();
+  Next after_call(Next next);
   Next step_variable(const Instruction& i);
   Next step_exception(const Instruction& i);
   Next raise(const Instruction& i);

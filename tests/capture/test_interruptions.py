@@ -134,3 +134,37 @@ def test_a_finalizer_that_the_collector_runs_is_no_part_of_the_call(computes):
     if not computes:
         counters = compiled._counters()
         assert (counters["plans"], counters["replays"]) == (1, 2), counters
+
+
+def test_what_a_handler_raises_comes_from_the_call_that_the_signal_met():
+    class Quiet:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, error, trace):
+            return kind is Alarm
+
+    def ring(*_):
+        raise Alarm
+
+    def tried(x):
+        try:
+            signal.raise_signal(signal.SIGALRM)
+        except Alarm:
+            return x + 1
+        return x - 1
+
+    def within(x):
+        with Quiet():
+            signal.raise_signal(*(signal.SIGALRM,))
+            return x - 1
+        return x + 1
+
+    old = signal.signal(signal.SIGALRM, ring)
+    try:
+        for function in (tried, within):
+            compiled = torch.compile(function)
+            for i in range(3):
+                assert compiled(torch.ones(1) * i).item() == function(torch.ones(1) * i).item()
+    finally:
+        signal.signal(signal.SIGALRM, old)

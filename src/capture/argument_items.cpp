@@ -225,6 +225,25 @@ void Tracker::open_containers() {
   }
 }
 
+// A tensor that stood somewhere else when the function was last recorded; unknown: it is a fact.
+Term Tracker::held_tensor(PyObject* holder, PyObject* key, PyObject* value, PyObject* owner) {
+  if (!value || !door().is_exact_tensor(value) || !memory_) return {};
+  const std::pair<const void*, const void*> place(holder, key);
+  TensorImpl* const impl = door().impl_of(value);
+  if (const auto known = held_.find(place); known != held_.end()) {
+    if (known->second != impl) give_up("a tensor that was read changed during the call");
+    return Term::tensor();
+  }
+  if (!memory_->is_replaced(holder, reinterpret_cast<uint64_t>(key), impl)) return {};
+  if (knows(impl) || is_container_argument(holder)) return {};
+  held_.emplace(place, impl);
+  const auto index = static_cast<int32_t>(arguments_.size());
+  arguments_.push_back(nullptr);  // the place holds it only until the call assigns another
+  plan_->held.push_back({Kept(holder), Kept(key), Kept(owner)});
+  watch_tensor(value, {TensorSource::Kind::kArgument, index, 0, 0});
+  return Term::tensor();
+}
+
 bool Tracker::is_container_argument(PyObject* o) const {
   return std::any_of(given_.begin(), given_.end(),
                      [&](const Given& g) { return g.object.get() == o; });
@@ -346,7 +365,19 @@ bool Plan::open(PyObject* const* args) {
     if (std::find(strangers.begin(), strangers.end(), container) != strangers.end()) return false;
     for (PyObject* item : items_of(container)) opened_.emplace_back(item);
   }
+  for (const HeldTensor& h : held) {
+    PyObject* tensor = h.get();
+    if (!tensor || !door().is_exact_tensor(tensor)) return false;
+    opened_.emplace_back(tensor);
+  }
   return true;
+}
+
+PyObject* HeldTensor::get() const {
+  if (PyCell_Check(holder.get())) return PyCell_GET(holder.get());
+  PyObject* found = PyDict_GetItemWithError(holder.get(), key.get());
+  if (!found) PyErr_Clear();
+  return found;
 }
 
 }  // namespace prong::capture

@@ -311,18 +311,26 @@ bool Evaluator::follow_store(PyObject* owner, Term owner_term, PyObject* name, P
   PyObject* descriptor = _PyType_Lookup(type, name);
   PyObject* dict = instance_dict(owner);
   if ((descriptor && Py_TYPE(descriptor)->tp_descr_set) || !dict) return false;
-  if (is_module) {  // a plain attribute, not a parameter, buffer or module of that name
-    for (const char* store : {"_parameters", "_buffers", "_modules"}) {
+  t->read_type(type);
+  t->read_type_of(owner);
+  if (is_module) {  // a buffer or a plain attribute, not a parameter or module of that name
+    for (const char* store : {"_parameters", "_modules", "_buffers"}) {
       PyObject* key = interned(store);
       PyObject* items = PyDict_GetItemWithError(dict, key);
       Py_DECREF(key);  // interned names of modules live on
-      if (!items || !is_dict(items) || PyDict_GetItemWithError(items, name)) return false;
+      if (!items || !is_dict(items)) return false;
       t->read_dict(dict, key, items);
-      t->read_dict(items, name, nullptr);
+      PyObject* const before = PyDict_GetItemWithError(items, name);
+      if (!before) {
+        t->read_dict(items, name, nullptr);
+        continue;
+      }
+      // So it stays one of the buffers.
+      return std::strcmp(store, "_buffers") == 0 && door().is_exact_tensor(value) &&
+             door().is_tensor(before) && (t->read_dict(items, name, before), true) &&
+             t->write_item(items, name, value, value_term);
     }
   }
-  t->read_type(type);
-  t->read_type_of(owner);
   return t->write_attribute(dict, owner, name, value, value_term);
 }
 

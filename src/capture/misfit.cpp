@@ -124,7 +124,11 @@ std::string PlanReader::item(size_t index) const {
     }
     first += size;
   }
-  return "an item";
+  const HeldTensor& h = plan_.held[index - first];
+  if (!h.key.get()) return cat("variable '", utf8(h.owner.get()), "' of an enclosing function");
+  return cat(h.owner.get() ? "attribute " : "key ", shown(h.key.get()),
+             h.owner.get() ? cat(" of a ", reinterpret_cast<PyTypeObject*>(h.owner.get())->tp_name)
+                           : std::string(" of a dict"));
 }
 
 std::string PlanReader::argument(int32_t index) const {
@@ -188,6 +192,9 @@ GuardText PlanReader::text_of(const Guard& g) const {
     t.what = "the items of a list";
     t.was = plural(PyTuple_GET_SIZE(g.other.get()), "item");
     break;
+  case Guard::Kind::kSet:
+    t.what = "the items of a set";
+    break;
   case Guard::Kind::kCell:
     t.what = cat("variable '", utf8(g.owner.get()), "' of an enclosing function");
     break;
@@ -248,6 +255,7 @@ GuardText PlanReader::misfit_of(const Guard& g, PyObject* const* args) const {
       return t;
     }
     break;
+  case Guard::Kind::kSet:
   case Guard::Kind::kOrder: {
     PyObject* now = PySequence_Tuple(o);
     show_both(t, g.other.get(), now);
@@ -341,7 +349,7 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
   if (word(ContextWord::kInterceptor))
     return GuardText{
         "who watches each op (tracing, function modes)", "another", "who does now", {}};
-  if (!plan_.containers.empty()) {
+  if (plan_.is_opened()) {
     if (!plan_.open(args))
       return GuardText{
           "how lists, tuples, dicts and records that are passed are built (types, lengths, keys)",

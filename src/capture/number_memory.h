@@ -1,5 +1,6 @@
-// NumberMemory: which Python numbers a compiled function has seen change between its calls: from
-// then on they are inputs of its plans, not facts. Called by tracker.cpp; the GIL is held.
+// NumberMemory: which Python numbers a compiled function has seen change between its calls, and
+// where it has found other tensors: from then on these are inputs of its plans, not facts. Called
+// by tracker.cpp; the GIL is held.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -16,7 +17,12 @@ class NumberMemory {
   // Notes an int or float read from `key` of `owner` (null: the argument with that number). True if
   // it has had two values.
   bool varies(const void* owner, uint64_t key, PyObject* value);
-  void clear() { seen_.clear(); }
+  // The same of a tensor: true if there has been another one.
+  bool is_replaced(const void* owner, uint64_t key, const void* tensor);
+  void clear() {
+    seen_.clear();
+    tensors_.clear();
+  }
 
  private:
   struct Seen {
@@ -25,6 +31,7 @@ class NumberMemory {
     bool varies = false;
   };
   std::map<std::pair<const void*, uint64_t>, Seen> seen_;
+  std::map<std::pair<const void*, uint64_t>, const void*> tensors_;  // null: there were several
 };
 
 }  // namespace prong::capture

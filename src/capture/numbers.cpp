@@ -50,6 +50,13 @@ bool NumberMemory::varies(const void* owner, uint64_t key, PyObject* value) {
   return s.varies;
 }
 
+bool NumberMemory::is_replaced(const void* owner, uint64_t key, const void* tensor) {
+  if (tensors_.size() >= kMaxSeen) return false;
+  const auto [it, is_new] = tensors_.try_emplace({owner, key}, tensor);
+  if (it->second != tensor) it->second = nullptr;
+  return !it->second;
+}
+
 // May it be an input of the plan?
 bool Tracker::is_input(PyObject* value) const {
   return value && !is_static_ && is_int_or_float(value);

@@ -121,6 +121,10 @@ void Tracker::know(PyObject* object) {
   known_.try_emplace(object, Known{Term::same(), Kept(object)});
 }
 
+void Tracker::know_stored(PyObject* method) {
+  known_.try_emplace(method, Known{Term::same(), Kept(method)});
+}
+
 bool Tracker::is_builtin_exception(PyTypeObject* type) {
   if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return true;
   read_type(type);
@@ -417,6 +421,7 @@ bool Tracker::vouch_items(PyObject* o, bool is_deep, int depth) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(o, i);
     const Term t = same(item);
+    if (PyMethod_Check(item)) know_stored(item);
     if (is_deep && !vouch(t, item, true, depth + 1)) return false;
   }
   return is_on();
@@ -450,11 +455,13 @@ bool Tracker::vouch(Term t, PyObject* o, bool is_deep, int depth) {
       if (!vouch(find(value), value, true, depth + 1)) return false;
     return is_on();
   }
-  if (PyFrozenSet_CheckExact(o)) {
+  if (PyAnySet_CheckExact(o)) {
     PyObject* items = PySequence_Tuple(o);
     const bool plain = items && is_plain_value(items);
     Py_XDECREF(items);
-    return plain;
+    if (!plain && !items) PyErr_Clear();
+    if (plain && PySet_CheckExact(o)) read_set(o);
+    return plain && is_on();
   }
   if (PyFunction_Check(o) || PyCFunction_Check(o) || PyType_Check(o) || PyMethod_Check(o) ||
       PyRange_Check(o) || PySlice_Check(o) || PyCode_Check(o) || PyModule_Check(o) ||

@@ -137,6 +137,17 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
       if (PyList_GET_ITEM(o, i) != PyTuple_GET_ITEM(items, i)) return false;
     return true;
   }
+  case Guard::Kind::kSet: {
+    if (PySet_GET_SIZE(o) != PyTuple_GET_SIZE(g.other.get())) return false;
+    PyObject* item;
+    Py_hash_t hash;
+    Py_ssize_t position = 0;
+    for (Py_ssize_t i = 0; _PySet_NextEntry(o, &position, &item, &hash); ++i) {
+      PyObject* was = PyTuple_GET_ITEM(g.other.get(), i);
+      if (item != was && !(is_plain_value(was) && same_value(item, was))) return false;
+    }
+    return true;
+  }
   case Guard::Kind::kCell:
     return PyCell_GET(o) == g.other.get() ||
            (PyCell_GET(o) && g.other.get() && is_plain_value(g.other.get()) &&
@@ -191,7 +202,7 @@ bool Plan::fits_now(PyObject* const* args, size_t count, PyObject* names) {
   if (default_dtype != prong::default_dtype()) return false;
   // Asks Python, so it comes before what is kept in members until run().
   if (has_steps && (prong_is_traced() || !are_steps_plain())) return false;
-  if (!containers.empty()) {
+  if (is_opened()) {
     if (!open(args)) return false;
     args = pointers(opened_);
   }
@@ -382,6 +393,7 @@ bool Plan::indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* ar
 }
 
 void Plan::accept_as(const Plan& twin, std::vector<int64_t> sizes) {
+  if (twin.held.size() != held.size()) return;
   std::vector<PlanCheck> checks = twin.accepted_.back().checks;
   for (PlanCheck& c : checks) {
     if (c.tensor.kind != TensorSource::Kind::kObject) continue;
@@ -402,7 +414,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
   const std::vector<Kept> opened = std::move(opened_);
   found_ = {};
   opened_.clear();
-  if (!containers.empty()) args = pointers(opened);
+  if (is_opened()) args = pointers(opened);
   std::vector<std::vector<IValue>> results;
   results.reserve(programs.size());
   const uint64_t effects_before = effects_done;

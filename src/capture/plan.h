@@ -27,6 +27,7 @@ struct Guard {
     kDict,    // `reads` of `object`, a dict, are what they were; at once if its version is `number`
     kOrder,   // `object`, an OrderedDict, has the keys `other` (a tuple) in this order
     kList,    // `object` has the items `other` (a tuple)
+    kSet,     // the same of a set, in the order in which it gives them
     kCell,    // `object` holds `other`
     kMember,  // attribute `owner` of `object`, which builtin code reads, is `other`
     kFunction,  // `object` has the code, defaults and keyword defaults of `other` (a tuple)
@@ -189,6 +190,13 @@ struct ArgumentContainer {
   bool is_record = false;
   bool holds(PyObject* o) const;
 };
+// Where the call finds a tensor that may be another one each time: it counts as an argument too,
+// after the items of containers.
+struct HeldTensor {
+  Kept holder, key;       // a dict and its key, or a cell
+  Kept owner;             // for reports: the type whose instance has the dict, the variable's name
+  PyObject* get() const;  // borrowed; null: there is none
+};
 // Is the argument one that a plan looks into?
 bool is_opened(PyObject* argument);
 
@@ -218,6 +226,7 @@ class Plan {
 
   size_t num_arguments = 0;  // positional and by name
   std::vector<ArgumentContainer> containers;
+  std::vector<HeldTensor> held;
   std::vector<PyObject*> strangers;  // none of the containers; kept by `objects`
   Kept kwnames{nullptr};
   Context context;      // grad mode and the like
@@ -257,6 +266,7 @@ class Plan {
   friend class PlanReader;
   bool fits_now(PyObject* const* args, size_t count, PyObject* kwnames);
   bool holds(Guard& guard, PyObject* const* args);
+  bool is_opened() const { return !containers.empty() || !held.empty(); }
   bool open(PyObject* const* args);  // fills opened_; false: the containers are built otherwise
   static PyObject* const* pointers(const std::vector<Kept>& opened) {
     static_assert(sizeof(Kept) == sizeof(PyObject*));

@@ -138,6 +138,10 @@ int Plan::traverse(visitproc visit, void* arg) const {
     Py_VISIT(c.keys.get());
     Py_VISIT(c.slots.get());
   }
+  for (const HeldTensor& h : held) {
+    Py_VISIT(h.holder.get());
+    Py_VISIT(h.owner.get());
+  }
   for (const Kept& reference : borrowed_) Py_VISIT(reference.get());
   for (const PlanProgram& p : programs) {
     if (!p.step) continue;

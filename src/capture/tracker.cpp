@@ -208,6 +208,8 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
     give_up("what was read from a dict changed during the call");
     return {};
   }
+  if (is_interned(key))
+    if (const Term t = held_tensor(dict, key, value, g.owner.get()); t.is_known()) return t;
   for (const Guard::Read& r : g.reads)
     if (r.key.get() == key) {
       if (r.value.get() == value) return value ? same(value) : Term::same();
@@ -223,6 +225,7 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
     return t;
   }
   g.reads.push_back({Kept(key), Kept(value), place()});
+  if (value && PyMethod_Check(value)) know_stored(value);
   return value ? same(value) : Term::same();
 }
 
@@ -300,6 +303,15 @@ void Tracker::read_list(PyObject* list) {
   Py_XDECREF(items);
 }
 
+void Tracker::read_set(PyObject* set) {
+  Guard& g = guard(Guard::Kind::kSet, set);
+  PyObject* items = PySequence_Tuple(set);
+  if (g.other.get() && !same_items(g.other.get(), items)) give_up("a set changed during the call");
+  g.other = Kept(items);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) same(PyTuple_GET_ITEM(items, i));
+  Py_DECREF(items);
+}
+
 Term Tracker::read_list_item(PyObject* list, PyObject* value) {
   read_list(list);
   return same(value);
@@ -326,6 +338,7 @@ Term Tracker::read_cell(PyObject* cell, PyObject* name) {
     read_numbers_.emplace(std::pair<const void*, const void*>(cell, nullptr), t);
     return t;
   }
+  if (const Term t = held_tensor(cell, nullptr, PyCell_GET(cell), name); t.is_known()) return t;
   Guard& g = guard(Guard::Kind::kCell, cell);
   if (name && !g.owner.get()) g.owner = Kept(name);
   if (g.other.get() && g.other.get() != PyCell_GET(cell)) {

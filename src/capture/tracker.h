@@ -100,6 +100,7 @@ class Tracker {
   Term container_argument(PyObject* value);
   void open_containers();
   bool is_container_argument(PyObject* o) const;
+  Term held_tensor(PyObject* holder, PyObject* key, PyObject* value, PyObject* owner);
   Term same(PyObject* value);  // an object that guards vouch for: tensor or not
   Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
   Made& made(Term t) {
@@ -121,6 +122,7 @@ class Tracker {
   void extend(Term list, const std::vector<PyObject*>& values, const std::vector<Term>& terms);
   void own(Term made, PyObject* object);  // the real object of what was made
   void know(PyObject* object);            // the same at each call
+  void know_stored(PyObject* method);     // a bound one that is, since guards found it somewhere
   // Something that has a last word when it is dropped: nothing may hold it for longer.
   bool is_fragile(Term t) const { return t.is_made() && peek(t).is_fragile; }
   bool is_builtin_exception(PyTypeObject* type);  // nothing of the program's runs when it is made
@@ -247,6 +249,7 @@ class Tracker {
   void read_type_of(PyObject* object);
   Term read_list_item(PyObject* list, PyObject* value);
   void read_list(PyObject* list);
+  void read_set(PyObject* set);
   Term read_cell(PyObject* cell, PyObject* name = nullptr);
   void read_function(PyObject* function);
   // A slot, or another attribute that builtin code reads.
@@ -419,7 +422,8 @@ class Tracker {
   std::vector<Number> numbers_;                                       // beside Plan::numbers
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
-  std::map<std::pair<const void*, int32_t>, Term> read_sizes_;        // by tensor and dimension
+  std::map<std::pair<const void*, const void*>, const TensorImpl*> held_;  // beside Plan::held
+  std::map<std::pair<const void*, int32_t>, Term> read_sizes_;  // by tensor and dimension
   bool has_steps_ = false;
   std::set<const Storage*> constants_;  // memory of constant data
   std::vector<Store> effects_;

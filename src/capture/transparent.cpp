@@ -75,8 +75,13 @@ Look look_of_method(PyTypeObject* type, std::string_view name, bool is_made) {
       return Look::kShallow;
     return is_made ? Look::kShallow : Look::kNever;
   }
-  if (type == &PySet_Type || type == &PyFrozenSet_Type)
-    return is_made || type == &PyFrozenSet_Type ? Look::kPlain : Look::kNever;
+  if (type == &PySet_Type || type == &PyFrozenSet_Type) {
+    if (is_made || type == &PyFrozenSet_Type) return Look::kPlain;
+    return is_one_of(name, {"__contains__", "copy", "difference", "intersection", "isdisjoint",
+                            "issubset", "issuperset", "symmetric_difference", "union"})
+               ? Look::kDeep
+               : Look::kNever;
+  }
   if (type == &PyGen_Type && is_made && is_one_of(name, {"send", "__next__", "__iter__"}))
     return Look::kShallow;
   if (type == &PyDictItems_Type || type == &PyDictKeys_Type) return Look::kPlain;

@@ -360,3 +360,49 @@ def test_numbers_and_attributes_are_as_in_plain_python(backend, numbers):
             want, got = _outcome(plain_functions[k], x.clone(), n), _outcome(f, x.clone(), n)
             assert want == got, (f.__name__, n)
             assert _shown(plain_state()) == _shown(state()), (f.__name__, n)
+
+
+SKIPPED = {"norm", "bias"}
+
+
+def test_sets_from_outside_are_guarded_by_their_items():
+    def f(x, name):
+        y = x * 2 if name in SKIPPED else x * 3
+        for word in SKIPPED:
+            y = y + len(word)
+        return y + len(SKIPPED)
+
+    compiled = torch.compile(f)
+    try:
+        for _ in range(3):
+            for name in ("norm", "weight"):
+                assert compiled(torch.ones(1), name).item() == f(torch.ones(1), name).item()
+        assert compiled._counters()["replays"] == 4
+        SKIPPED.add("weight")
+        for name in ("norm", "weight"):
+            assert compiled(torch.ones(1), name).item() == f(torch.ones(1), name).item()
+        SKIPPED.discard("norm")
+        assert compiled(torch.ones(1), "norm").item() == f(torch.ones(1), "norm").item()
+    finally:
+        SKIPPED.clear()
+        SKIPPED.update({"norm", "bias"})
+
+
+def test_forward_hooks_are_part_of_plans():
+    class Scaling:
+        factor = 2.0
+
+        def hook(self, module, args, output):
+            return output * self.factor
+
+    scaling = Scaling()
+    layer = torch.nn.Linear(2, 2)
+    layer.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+    handle = layer.register_forward_hook(scaling.hook)
+    compiled = torch.compile(lambda x: layer(x))
+    with torch.no_grad():
+        for i in range(4):
+            assert torch.equal(compiled(torch.ones(1, 2) * i), layer(torch.ones(1, 2) * i))
+        assert compiled._counters()["replays"] == 3
+        handle.remove()
+        assert torch.equal(compiled(torch.ones(1, 2)), layer(torch.ones(1, 2)))

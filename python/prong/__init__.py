@@ -139,7 +139,10 @@ _OF_NN = frozenset(
 _SUBMODULES = frozenset(
     {
         "_dynamo",
+        "_functorch",
         "_higher_order_ops",
+        "_inductor",
+        "_logging",
         "amp",
         "array_api",
         "autograd",

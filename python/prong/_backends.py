@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 
-from prong._compile_errors import BackendCompilerFailed
+from prong._compile_errors import BackendCompilerFailed, InvalidBackend
 
 ENTRY_POINT_GROUP = "prong_backends"
 _registered: dict = {}
@@ -28,7 +28,12 @@ def register_backend(compiler=None, name=None):
     """Makes a back end known by a name; also a decorator."""
     if compiler is None:
         return lambda c: register_backend(c, name)
-    _registered[name or compiler.__name__] = compiler
+    if not callable(compiler):
+        raise TypeError(f"register_backend() takes a callable, got {type(compiler).__name__}")
+    name = name or getattr(compiler, "__name__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"register_backend(name=...) takes a string, got {name!r}")
+    _registered[name] = compiler
     return compiler
 
 
@@ -55,7 +60,7 @@ def _callable_named(name):
     for entry in _entry_points():
         if entry.name == name:
             return entry.load()
-    raise RuntimeError(f"no back end named {name!r}; there are {', '.join(list_backends())}")
+    raise InvalidBackend(f"no back end named {name!r}; there are {', '.join(list_backends())}")
 
 
 def lookup_backend(name):
@@ -84,19 +89,27 @@ def find_backend(backend, settings):
         return name, _identity_of(name)
     compiler = _callable_named(backend) if isinstance(backend, str) else backend
     if not callable(compiler):
-        raise TypeError(f"backend must be a name or a callable, got {type(compiler).__name__}")
+        raise TypeError(
+            f"compile(backend=...) takes a name or a callable, got {compiler!r} ({type(compiler).__name__})"
+        )
 
     def build(description, example_inputs):
         fx = importlib.import_module("prong.fx")  # for back ends in Python alone
         module = fx.GraphModule.from_description(description, example_inputs)
         try:
-            return compiler(module, example_inputs, **settings)
+            compiled = compiler(module, example_inputs, **settings)
         except Exception as error:
             if _suppresses_errors():
                 return fx.GraphModule.from_description(description).forward
             raise BackendCompilerFailed(
                 f"backend={name_of(compiler)!r} raised: {type(error).__name__}: {error}"
             ) from error
+        if not callable(compiled):
+            raise BackendCompilerFailed(
+                f"backend={name_of(compiler)!r} must give a callable, but gave {compiled!r} "
+                f"({type(compiled).__name__})"
+            )
+        return compiled
 
     return build, compiler
 

@@ -8,16 +8,20 @@ import sys
 import warnings
 import weakref
 
-from prong import _core
+from prong import _compile_errors, _core
 from prong._backends import default_backend, find_backend, name_of
-from prong._compile_errors import Unsupported
 
 SUPPORTED_PYTHON = ((3, 11),)
-MODES = frozenset(
-    {None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "check"}
+MODES = (
+    "check",
+    "default",
+    "lite",
+    "max-autotune",
+    "max-autotune-no-cudagraphs",
+    "reduce-overhead",
 )
 _compiled: list = []  # weak references to what reset() clears
-_core.capture_set_up(os.path.dirname(os.path.abspath(__file__)) + os.sep, Unsupported)
+_core.capture_set_up(os.path.dirname(os.path.abspath(__file__)) + os.sep, _compile_errors)
 
 
 def compile(
@@ -33,7 +37,8 @@ def compile(
 ):
     """A callable that does what `model` does, with its tensor work in compiled graphs.
 
-    `model` is a function, a method, a class's instance with __call__, or a Module; without it, compile() gives a
+    `model` is a function, a method, a class's instance with __call__, or a Module; of a class, calls of its instances
+    are compiled, and of a staticmethod, classmethod or property the function in it; without it, compile() gives a
     decorator. `backend` is a name ("llvm", "interpreter", "eager", one of list_backends(), or one found through the
     entry point group "prong_backends") or a callable (graph_module, example_inputs) -> callable. `fullgraph=True`
     raises where tensor work would have to be cut in two. `dynamic=False` records anew for other sizes and numbers;
@@ -52,23 +57,12 @@ def compile(
             disable=disable,
             name=name,
         )
-    if mode not in MODES:
-        raise RuntimeError(
-            f"Unrecognized mode={mode}, should be one of: {sorted(m for m in MODES if m)}"
-        )
-    if mode is not None and mode != "check" and options is not None:
-        raise RuntimeError(
-            "Either mode or options can be specified, but both can't be specified at the same time."
-        )
+    _check_arguments(dynamic, mode, options, name)
     if disable:
         return model
     check_python()
     if backend is None:
         backend = default_backend()
-    if isinstance(model, type):
-        raise TypeError(f"compile() takes a function or an object, got the class {model.__name__}")
-    if not callable(model):
-        raise TypeError(f"compile() takes a callable, got {type(model).__name__}")
     as_asked = {
         "fullgraph": fullgraph,
         "dynamic": dynamic,
@@ -77,6 +71,10 @@ def compile(
         "options": options,
         "name": name,
     }
+    if isinstance(model, (type, staticmethod, classmethod, property)):
+        return _inside(model, lambda function: compile(function, **as_asked))
+    if not callable(model):
+        raise TypeError(f"compile() takes a callable, got {type(model).__name__}")
     settings = {"options": options} if options else {}
     if mode not in (None, "default", "check"):
         settings["mode"] = mode
@@ -92,6 +90,47 @@ def compile(
     )
     capture_of(compiled).__dict__["_as_asked"] = as_asked
     return compiled
+
+
+def _check_arguments(dynamic, mode, options, name):
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise TypeError(
+            f"compile(dynamic=...) takes True, False or None, got {dynamic!r} ({type(dynamic).__name__})"
+        )
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(
+            f"compile(options=...) takes a dict of names and values, got {options!r} ({type(options).__name__})"
+        )
+    if mode is not None and mode != "check" and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"compile(name=...) takes a string, got {name!r} ({type(name).__name__})")
+
+
+def _inside(holder, treat):
+    """A class, staticmethod, classmethod or property with treat(function) in place of what it calls."""
+    if isinstance(holder, (staticmethod, classmethod)):
+        return type(holder)(treat(holder.__func__))
+    if isinstance(holder, property):
+        parts = (f and treat(f) for f in (holder.fget, holder.fset, holder.fdel))
+        return property(*parts, doc=holder.__doc__)
+    call = _calls_of_instances(holder)
+    if call is None:
+        raise TypeError(
+            f"compile() of a class compiles calls of its instances, but those of {holder.__name__} cannot be called: "
+            "it has no __call__"
+        )
+    holder.__call__ = treat(call)
+    return holder
+
+
+def _calls_of_instances(cls):
+    call = cls.__call__
+    return None if getattr(call, "__self__", None) is cls else call  # else it is type's own
 
 
 def _again(model, as_asked):
@@ -141,6 +180,7 @@ def _copy_names(model, compiled):
         except AttributeError:
             pass
     compiled.__dict__.update(getattr(model, "__dict__", {}) if not _is_module(model) else {})
+    compiled.__dict__["_torchdynamo_orig_callable"] = model
 
 
 def _weakly(compiled):
@@ -182,20 +222,32 @@ def reset():
 
 
 def disable(fn=None, recursive=True, reason=None):
-    """A function that is never captured: it runs as plain Python, and cuts the graph of whoever calls it."""
+    """A function that is never captured: it runs as plain Python, and cuts the graph of whoever calls it. Of a class,
+    calls of its instances; a module stays one.
+    """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
+    if isinstance(fn, (type, staticmethod, classmethod, property)):
+        if isinstance(fn, type) and not _calls_of_instances(fn):
+            return fn
+        return _inside(fn, lambda function: disable(function, recursive, reason))
+    fn = getattr(fn, "_orig_mod", fn)
     if isinstance(fn, _core.CompiledFunction):
         fn = fn.__wrapped__
-    text = f"a disabled function is called: {getattr(fn, '__qualname__', repr(fn))}"
+    if not callable(fn):
+        raise TypeError(f"disable() takes a callable, got {type(fn).__name__}")
+    text = f"a disabled function is called: {getattr(fn, '__qualname__', type(fn).__qualname__)}"
     if reason:
         text += f": {reason}"
 
-    @functools.wraps(fn)
     def plain(*args, **kwargs):
         return _core.capture_call_plainly(text, fn, *args, **kwargs)
 
     plain._torchdynamo_disable = True
+    if _is_module(fn):
+        return _module_class()(fn, plain)
+    plain = functools.wraps(fn)(plain)
+    plain._torchdynamo_orig_callable = fn
     return plain
 
 

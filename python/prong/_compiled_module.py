@@ -3,7 +3,7 @@
 import functools
 
 from prong import nn
-from prong._compile import _reduced
+from prong._compile import _reduced, disable
 
 
 class OptimizedModule(nn.Module):
@@ -30,9 +30,33 @@ class OptimizedModule(nn.Module):
         return dir(self.__dict__["_orig_mod"])
 
     def __repr__(self):
-        return f"OptimizedModule(\n  (_orig_mod): {self.__dict__['_orig_mod']!r}\n)"
+        inner = repr(self.__dict__["_orig_mod"]).replace("\n", "\n  ")
+        return f"OptimizedModule(\n  (_orig_mod): {inner}\n)"
+
+    def __len__(self):
+        return len(self.__dict__["_orig_mod"])
+
+    def __bool__(self):
+        return bool(self.__dict__["_orig_mod"])
+
+    def __iter__(self):
+        return iter(self.__dict__["_orig_mod"])
+
+    def __getitem__(self, index):
+        return self.__dict__["_orig_mod"][index]
+
+    def __contains__(self, item):
+        return item in self.__dict__["_orig_mod"]
+
+    def load_state_dict(self, state_dict, *args, **kwargs):
+        """Takes what PyTorch's compiled modules give, too, whose names begin with _orig_mod."""
+        if state_dict and all(key.startswith("_orig_mod.") for key in state_dict):
+            state_dict = {k.removeprefix("_orig_mod."): v for k, v in state_dict.items()}
+        return self.__dict__["_orig_mod"].load_state_dict(state_dict, *args, **kwargs)
 
     def __reduce__(self):
+        if getattr(self.__dict__["_compiled_call"], "_torchdynamo_disable", False):
+            return disable, (self.__dict__["_orig_mod"],)
         again, (_, as_asked) = _reduced(self.__dict__["_compiled_call"])
         return again, (self.__dict__["_orig_mod"], as_asked)
 
@@ -64,6 +88,7 @@ _KEPT = frozenset(
         "__dir__",
         "__repr__",
         "__reduce__",
+        "load_state_dict",
     }
 )
 _GIVE_SELF = frozenset(

@@ -60,10 +60,12 @@ def missing_method(name: str) -> str:
     return plain
 
 
-def module_getattr(module: str):
-    """A module's __getattr__ that says which name is missing."""
+def module_getattr(module: str, submodules: tuple[str, ...] = ()):
+    """A module's __getattr__ that loads its submodules when asked for, and says which name is missing."""
 
     def __getattr__(name: str):
+        if name in submodules:
+            return importlib.import_module(f"{module}.{name}")
         raise_missing(module, name)
 
     return __getattr__

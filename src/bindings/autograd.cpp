@@ -7,6 +7,7 @@
 
 #include <functional>
 
+#include "bindings/capture.h"
 #include "bindings/convert.h"
 #include "bindings/grad_fn.h"
 #include "bindings/module.h"
@@ -48,6 +49,7 @@ nb::tuple backward(nb::sequence roots, nb::sequence gradients, bool keep_graph, 
   const auto to = tensors_of(inputs, "each of inputs");
   std::vector<Tensor> out;
   {
+    const PlaceScope place;
     WithoutGil released;
     out = eager::run_backward(from, first, to, {keep_graph, create_graph, returns, allow_unused});
   }

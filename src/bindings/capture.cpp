@@ -35,8 +35,8 @@ namespace {
 using namespace capture;
 
 PyTypeObject* compiled_type = nullptr;
-PyObject* unsupported_error = nullptr;  // prong._dynamo.exc.Unsupported
-std::string* own_folder = nullptr;      // frames of files in it are not the user's
+PyObject* errors = nullptr;         // the module prong._compile_errors
+std::string* own_folder = nullptr;  // frames of files in it are not the user's
 
 struct Target final : CallTarget {
   std::string name, backend_name;
@@ -86,10 +86,12 @@ CoreFunction core_function(PyObject* callable) {
   return it == functions.end() ? CoreFunction::kOther : it->second;
 }
 
+thread_local const Place* place_of_call = nullptr;  // see PlaceScope
+
 Place user_place() {
   Place p;
   int line = 0;
-  if (!PyGILState_Check()) return p;
+  if (!PyGILState_Check()) return place_of_call ? *place_of_call : p;
   if (PyCodeObject* code = prong_user_frame(own_folder ? own_folder->c_str() : "", &line)) {
     p.file = PyUnicode_AsUTF8(code->co_filename);
     p.function = PyUnicode_AsUTF8(code->co_qualname);
@@ -98,10 +100,18 @@ Place user_place() {
   return p;
 }
 
+// Sets an error of prong._dynamo.exc.
+[[noreturn]] void throw_compile_error(const char* name, const std::string& text) {
+  WithGil gil;
+  const Owned type(checked(PyObject_GetAttrString(errors, name)));
+  PyErr_SetString(type.get(), text.c_str());
+  throw PythonError();
+}
+
 // Process-wide settings of compiled calls, under the GIL; see _dynamo/config.py, compiler/.
 enum class Stance : int { kDefault, kForceEager, kEagerOnRecompile, kFailOnRecompile };
 Stance stance = Stance::kDefault;
-bool is_recompile_an_error = false;
+bool is_off = false, is_recompile_an_error = false, is_limit_an_error = false;
 size_t max_plans = 8;  // more kinds of calls than this are evaluated each time
 
 std::string plural(size_t n, const char* noun) { return cat(n, " ", noun, n == 1 ? "" : "s"); }
@@ -145,13 +155,11 @@ std::string lines_of(const Trace& trace) {
 }
 
 [[noreturn]] void fail_recompile(const std::string& name, const std::string& why) {
-  const std::string text =
-      cat("Detected recompile of ", name, " when ",
-          stance == Stance::kFailOnRecompile ? "torch.compile stance is 'fail_on_recompile'"
-                                             : "torch._dynamo.config.error_on_recompile is True",
-          ": ", why);
-  PyErr_SetString(PyExc_RuntimeError, text.c_str());
-  throw PythonError();
+  throw_compile_error("RecompileError", cat("Detected recompile of ", name, " when ",
+                                            stance == Stance::kFailOnRecompile
+                                                ? "torch.compile stance is 'fail_on_recompile'"
+                                                : "torch._dynamo.config.error_on_recompile is True",
+                                            ": ", why));
 }
 
 class Observer final : public SegmentObserver {
@@ -160,7 +168,6 @@ class Observer final : public SegmentObserver {
 
   void before_compile(const char* why) override {
     if (stance != Stance::kFailOnRecompile && !(is_recompile_an_error && target_.compiled)) return;
-    WithGil gil;
     fail_recompile(target_.name, cat("a graph has to be compiled, since ", why));
   }
 
@@ -232,11 +239,8 @@ class Observer final : public SegmentObserver {
   }
 
   [[noreturn]] void refuse(const std::string& reason, const Place& place) {
-    WithGil gil;
-    const std::string text = cat("fullgraph=True, but the graph of ", target_.name, " breaks at ",
-                                 break_text(reason, place));
-    PyErr_SetString(unsupported_error ? unsupported_error : PyExc_RuntimeError, text.c_str());
-    throw PythonError();
+    throw_compile_error("Unsupported", cat("fullgraph=True, but the graph of ", target_.name,
+                                           " breaks at ", break_text(reason, place)));
   }
 
   Target& target_;
@@ -270,12 +274,13 @@ void log_plan(CompiledFunction* f, Plan& plan) {
 
 // As PyTorch does: through the logging module, once for each function.
 void tell_limit(CompiledFunction* f, const std::string& why) {
-  f->has_told_limit = true;
   const std::string text =
       cat(f->target->name, " has ", plural(f->plans->size() + f->plans->num_useless(), "plan"),
           ", as many as torch._dynamo.config.recompile_limit allows. Calls that fit none of them "
           "are evaluated each time, which is right but slower. Why the last one fits none:\n",
           why);
+  if (is_limit_an_error) throw_compile_error("FailOnRecompileLimitHit", text);
+  f->has_told_limit = true;
   Owned logging(checked(PyImport_ImportModule("logging")));
   Owned logger(checked(PyObject_CallMethod(logging.get(), "getLogger", "s", "prong")));
   Owned done(checked(PyObject_CallMethod(logger.get(), "warning", "ss", "%s", text.c_str())));
@@ -373,7 +378,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
     StepLog log;
     // A debugger or a coverage tool is told of each line, so each line runs.
     const bool is_traced = PyThreadState_GET()->c_tracefunc != nullptr;
-    if ((stance == Stance::kForceEager || is_traced) && !is_recording())
+    if ((stance == Stance::kForceEager || is_off || is_traced) && !is_recording())
       return checked(PyObject_Vectorcall(f->function, args, nargsf, kwnames));
     if (!is_recording() && !f->listener) {
       auto& plans = *f->plans;
@@ -530,7 +535,10 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
   } else {
     maker = python_backend(backend.ptr());
   }
-  if (is_checked) maker = checked_backend(std::move(maker));
+  if (is_checked)
+    maker = checked_backend(std::move(maker), [](const std::string& text) {
+      throw_compile_error("CompiledDiffers", text);
+    });
   target->cache = make_ref<ProgramCache>(std::move(maker));
   target->backend = identity.ptr();
   target->is_whole = is_whole;
@@ -548,6 +556,21 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
 }
 
 }  // namespace
+
+struct PlaceScope::Held {
+  Place place;
+  const Place* before;
+};
+
+PlaceScope::PlaceScope() {
+  if (is_recording()) held_ = new Held{user_place(), place_of_call};
+  if (held_) place_of_call = &held_->place;
+}
+
+PlaceScope::~PlaceScope() {
+  if (held_) place_of_call = held_->before;
+  delete held_;
+}
 
 void bind_capture(nb::module_& m) {
   PythonDoor& d = door();
@@ -583,15 +606,17 @@ void bind_capture(nb::module_& m) {
   m.def("capture_compile", &compile, nb::arg("function"), nb::arg("backend"), nb::arg("identity"),
         nb::arg("is_whole"), nb::arg("is_checked"), nb::arg("is_static"), nb::arg("name"),
         nb::arg("backend_name"));
-  m.def("capture_set_up", [](const std::string& folder, nb::handle unsupported) {
+  m.def("capture_set_up", [](const std::string& folder, nb::handle compile_errors) {
     own_folder = new std::string(folder);
-    unsupported_error = Py_NewRef(unsupported.ptr());
+    errors = Py_NewRef(compile_errors.ptr());
   });
   m.def("capture_is_recording", &is_recording);
   m.def("capture_set_stance", [](int which) {
     return static_cast<int>(std::exchange(stance, static_cast<Stance>(which)));
   });
   m.def("capture_set_recompile_is_error", [](bool on) { is_recompile_an_error = on; });
+  m.def("capture_set_off", [](bool off) { is_off = off; });
+  m.def("capture_set_limit_is_error", [](bool on) { is_limit_an_error = on; });
   m.def("capture_set_plan_limit", [](size_t limit) { max_plans = limit; });
   m.def("capture_settle", [](const std::string& reason) {
     if (is_recording()) thread_recorder().settle(reason.c_str());

@@ -149,6 +149,9 @@ class PythonRunner final : public Runner {
       results.emplace_back(tensor_of(result.get()));
       return results;
     }
+    PRONG_CHECK(PyTuple_Check(result.get()) || PyList_Check(result.get()), kType,
+                "what a back end gives must give a tuple of the graph's outputs, not ",
+                type_name(result.get()));
     Owned items(checked(PySequence_Tuple(result.get())));
     result = Owned();
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {

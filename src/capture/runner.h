@@ -38,8 +38,10 @@ Ref<Backend> interpreter_backend();
 // Through the pass pipeline: fused regions become native kernels.
 Ref<Backend> native_backend();
 
-// Runs the plain loop beside the back end's programs; a difference is an error.
-Ref<Backend> checked_backend(Ref<Backend> checked);
+// Runs the plain loop beside the back end's programs; a difference is an error, which `refuse`
+// throws.
+using Refuse = void (*)(const std::string& text);
+Ref<Backend> checked_backend(Ref<Backend> checked, Refuse refuse);
 
 // A runner for exactly the trace's outputs, views of inputs included. `taped`: through eager::run,
 // so that gradients are recorded.

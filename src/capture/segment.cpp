@@ -156,7 +156,8 @@ void Segment::choose_outputs() {
 void Segment::fill(std::vector<IValue> results) {
   const Trace& trace = *trace_;
   PRONG_CHECK(results.size() == trace.outputs.size(), kRuntime, "the back end's callable gave ",
-              results.size(), " values, but the graph has ", trace.outputs.size(), " outputs");
+              results.size(), results.size() == 1 ? " value" : " values", ", but the graph has ",
+              trace.outputs.size(), trace.outputs.size() == 1 ? " output" : " outputs");
   for (size_t i = 0; i < results.size(); ++i) {
     const auto v = static_cast<size_t>(trace.outputs[i]);
     const TensorMeta& expected = trace.values[v].meta;

@@ -1,6 +1,7 @@
 """torch._dynamo's public names: optimize, explain, reset, disable and marks."""
 
 import functools
+import importlib
 from collections import namedtuple
 
 from prong import _compile, _core, _names
@@ -8,7 +9,12 @@ from prong._backends import list_backends, lookup_backend, register_backend
 from prong._compile import disable, is_compiling, reset
 from prong._dynamo import config, exc
 from prong._dynamo.report import explain, guards_of
-from prong.compiler import assume_constant_result, set_stance
+from prong.compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    set_stance,
+    substitute_in_graph,
+)
 
 __all__ = [
     "allow_in_graph",
@@ -26,14 +32,19 @@ __all__ = [
     "lookup_backend",
     "mark_dynamic",
     "mark_static",
+    "mark_static_address",
+    "mark_unbacked",
     "maybe_mark_dynamic",
+    "nonstrict_trace",
     "optimize",
     "optimize_assert",
     "patch_dynamo_config",
     "register_backend",
     "reset",
-    "set_stance",
+    "reset_code_caches",
     "run",
+    "set_stance",
+    "substitute_in_graph",
 ]
 
 
@@ -115,20 +126,60 @@ def graph_break(msg=""):
 patch_dynamo_config = config.patch
 
 
-def allow_in_graph(fn):
-    """Every function is followed anyway."""
-    return fn
-
-
-def mark_dynamic(tensor, index, min=None, max=None, **ignored):
+def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
     """Sizes are symbolic anyway; kept so that programs need no change."""
+    _check_marked("mark_dynamic", t, index)
 
 
-maybe_mark_dynamic = mark_static = mark_unbacked = mark_dynamic
+def maybe_mark_dynamic(t, index):
+    """Sizes are symbolic anyway; kept so that programs need no change."""
+    _check_marked("maybe_mark_dynamic", t, index)
 
 
-def mark_static_address(tensor, guard=True):
+def mark_unbacked(t, index, **ignored):
+    """Sizes are symbolic anyway; kept so that programs need no change."""
+    _check_marked("mark_unbacked", t, index)
+
+
+def mark_static(t, index=None):
+    """Sizes are facts where Python code decides by them; kept so that programs need no change. Gives a class back."""
+    if isinstance(t, type):
+        return t
+    return _check_marked("mark_static", t, index)
+
+
+def _check_marked(name, t, index):
+    if not isinstance(t, _core.Tensor):
+        raise TypeError(f"{name}() takes a Tensor, got {type(t).__name__}")
+    for each in index if isinstance(index, (list, tuple)) else () if index is None else (index,):
+        if not isinstance(each, int) or not -t.dim() <= each < t.dim():
+            raise IndexError(
+                f"{name}(): a tensor with {t.dim()} dimensions has no dimension {each!r}"
+            )
+
+
+def mark_static_address(t, guard=False):
     """Means nothing on a CPU."""
 
 
-__getattr__ = _names.module_getattr("prong._dynamo")
+def nonstrict_trace(traceable_fn):
+    """Every function is followed anyway."""
+    return allow_in_graph(traceable_fn)
+
+
+def reset_code_caches():
+    """The same as reset()."""
+    reset()
+
+
+_FROM_EVAL_FRAME = ("OptimizedModule", "is_dynamo_supported", "is_inductor_supported")
+_submodule = _names.module_getattr(
+    "prong._dynamo",
+    ("backends", "decorators", "eval_frame", "external_utils", "testing", "utils"),
+)
+
+
+def __getattr__(name):
+    if name in _FROM_EVAL_FRAME:
+        return getattr(importlib.import_module("prong._dynamo.eval_frame"), name)
+    return _submodule(name)

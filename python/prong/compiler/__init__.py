@@ -17,11 +17,16 @@ __all__ = [
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
+    "keep_tensor_guards_unsafe",
     "list_backends",
     "nested_compile_region",
     "reset",
     "set_default_backend",
     "set_stance",
+    "skip_guard_on_all_nn_modules_unsafe",
+    "skip_guard_on_globals_unsafe",
+    "skip_guard_on_inbuilt_nn_modules_unsafe",
+    "substitute_in_graph",
 ]
 
 is_dynamo_compiling = is_compiling
@@ -37,7 +42,28 @@ def cudagraph_mark_step_begin():
 
 def allow_in_graph(fn):
     """Every function is followed anyway."""
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(each) for each in fn]
+    if not callable(fn):
+        raise TypeError(f"allow_in_graph() takes a callable, got {type(fn).__name__}")
     return fn
+
+
+def substitute_in_graph(original_fn, **ignored):
+    """A decorator that gives its function back: what original_fn does is followed, or done as it is."""
+    if not callable(original_fn):
+        raise TypeError(f"substitute_in_graph() takes a callable, got {type(original_fn).__name__}")
+    return lambda traceable_fn: traceable_fn
+
+
+def keep_all_guards(guard_entries):
+    """For options={"guard_filter_fn": ...}: guards are always checked here."""
+    return [True for _ in guard_entries]
+
+
+keep_tensor_guards_unsafe = skip_guard_on_globals_unsafe = keep_all_guards
+skip_guard_on_all_nn_modules_unsafe = keep_all_guards
+skip_guard_on_inbuilt_nn_modules_unsafe = keep_all_guards
 
 
 def nested_compile_region(fn=None, **ignored):

@@ -46,6 +46,7 @@ class Module:
     training: bool
     dump_patches = False
     _version = 1
+    _compiled_call_impl = None  # of the instances that compile() was called on
 
     def __init__(self, *args, **kwargs):
         if args or kwargs:
@@ -82,6 +83,8 @@ class Module:
     # ── calling ──
 
     def __call__(self, *args, **kwargs):
+        if self._compiled_call_impl is not None:
+            return self._compiled_call_impl(*args, **kwargs)
         if not (
             self._forward_hooks
             or self._forward_pre_hooks
@@ -94,6 +97,15 @@ class Module:
         ):
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
+
+    def _call_impl(self, *args, **kwargs):
+        return self._call_with_hooks(args, kwargs)
+
+    def compile(self, *args, **kwargs):
+        """Has calls of this module compiled; the arguments are those of ``prong.compile``. The module stays what it
+        is, and so do the names of its state; copies of it are not compiled.
+        """
+        self.__dict__["_compiled_call_impl"] = prong.compile(self._call_impl, *args, **kwargs)
 
     def _call_with_hooks(self, args, kwargs):
         for key, hook in [*_global_hooks.forward_pre.items(), *self._forward_pre_hooks.items()]:
@@ -339,6 +351,9 @@ class Module:
     def __dir__(self):
         names = {*super().__dir__(), *self._parameters, *self._buffers, *self._modules}
         return sorted(name for name in names if not name[0].isdigit())
+
+    def __getstate__(self):
+        return {k: v for k, v in self.__dict__.items() if k != "_compiled_call_impl"}
 
     def __setstate__(self, state):
         self.__dict__.update(state)

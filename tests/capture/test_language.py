@@ -8,20 +8,24 @@ import prong as torch
 import pytest
 
 MODULES = """
-abc asyncgen augassign baseexception bdb binop bisect bool builtin call class cmath code collections compare contains
-contextlib contextlib_async copy coroutines dataclasses decorators defaultdict descr descrtut dict dictcomps dynamic
-dynamicclassattribute enum enumerate except_star exception_group exception_variations exceptions extcall float
-fractions frame fstring funcattrs functools generator_stop generators genexps global grammar hash heapq index int
-isinstance iter iterlen keywordonlyarg list listcomps longexp metaclass named_expressions numeric_tower opcodes
-operator patma pkg positional_only_arg property raise range reprlib richcmp scope setcomps slice sort string
-string_literals subclassinit super syntax sys_setprofile sys_settrace textwrap tuple type_annotations typechecks types
-unary unpack unpack_ex userdict userlist with yield_from
+abc argparse ast asyncgen augassign base64 baseexception bdb binop bisect bool builtin call class cmath code codeop
+collections compare complex configparser contains context contextlib contextlib_async copy copyreg coroutines csv
+dataclasses decorators defaultdict descr descrtut dict dictcomps doctest dynamic dynamicclassattribute enum enumerate
+except_star exception_group exception_variations exceptions extcall float fnmatch format fractions frame fstring
+funcattrs functools generator_stop generators genexps global grammar graphlib hash heapq index inspect int ipaddress
+isinstance iter iterlen itertools json keyword keywordonlyarg linecache list listcomps longexp math memoryview
+metaclass module named_expressions numeric_tower opcache opcodes operator optparse ordered_dict patma pkg
+positional_only_arg pprint property raise random range re reprlib richcmp sched scope setcomps shelve shlex slice sort
+string string_literals struct subclassinit super symtable syntax sys_setprofile sys_settrace textwrap thread
+threading_local traceback tuple type_annotations typechecks types typing unary unicode unpack unpack_ex urlparse
+userdict userlist userstring utf8source uuid weakset with yield_from
 """.split()
 
 # More than a second each, and about what others are about too: `make test-all` runs them.
 LONG = set(
     """
-asyncgen builtin collections coroutines descr dict enum functools hash heapq string_literals tuple
+argparse ast asyncgen builtin collections context coroutines descr dict doctest enum functools hash heapq inspect
+itertools json math memoryview ordered_dict random re string_literals thread threading_local tuple unicode userstring
 """.split()
 )
 

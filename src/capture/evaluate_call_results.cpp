@@ -46,6 +46,12 @@ bool is_op_argument(Tracker& t, Term term, PyObject* value) {
   return true;
 }
 
+// An op that answers by the dtype of a tensor alone.
+bool gives_fact(PyObject* op) {
+  const std::string name = name_of_callable(op);
+  return tensor_method(std::string_view(name).substr(name.rfind('.') + 1)) == TensorMethod::kFacts;
+}
+
 bool is_id(PyObject* callable) {
   static PyObject* const id = PyDict_GetItemString(PyEval_GetBuiltins(), "id");
   return callable == id;
@@ -152,6 +158,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   if (door().is_op(function)) {
     if (all_fit) {
       if (t->has_numbers()) bind_numbers(function, terms, args, kwnames, self.is_known());
+      if (PyBool_Check(result) && gives_fact(function)) return Term::same();
       return result == Py_None && has_recorded_step() ? Term::same() : t->tensor_result(result);
     }
     t->give_up("an op's argument is not followed");

@@ -201,6 +201,7 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     }
     program.trace = p.trace;
     program.inputs = p.inputs;
+    program.outputs = p.wanted;
     // A program takes different names for different memory where something is written.
     NumberInputs inputs = p.number_inputs;
     const bool gives_all = std::all_of(p.wanted.begin(), p.wanted.end(), [&](ValueId v) {

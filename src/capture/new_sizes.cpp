@@ -75,6 +75,16 @@ bool Plan::has_rehearsed(const Retrace::Result& result, const Found& found) cons
   return true;
 }
 
+// A tensor of the retrace, as the programs have it; nothing: it is none of their outputs.
+std::optional<TensorSource> Plan::source_of(const Rehearsal::Value& v) const {
+  if (v.part < 0) return rehearsal_roots[static_cast<size_t>(v.index)];
+  const std::vector<ValueId>& outputs = programs[static_cast<size_t>(v.part)].outputs;
+  const auto at = std::find(outputs.begin(), outputs.end(), v.index);
+  if (at == outputs.end()) return std::nullopt;
+  return TensorSource{TensorSource::Kind::kProgram, v.part,
+                      static_cast<int32_t>(at - outputs.begin())};
+}
+
 // Null: another program is for these sizes, or they are not to be told from here.
 const Plan::Accepted* Plan::go_again(std::vector<int64_t> sizes, PyObject* const* args,
                                      const Found& found) {
@@ -96,15 +106,21 @@ const Plan::Accepted* Plan::go_again(std::vector<int64_t> sizes, PyObject* const
     }
   }
   std::optional<Retrace::Result> result = retrace.run(outside, std::move(numbers));
-  if (!result || !has_rehearsed(*result, found)) {
+  const auto refuse = [&]() -> const Accepted* {
     if (refused_.size() == kMaxSizes) refused_.erase(refused_.begin());
     refused_.push_back(std::move(sizes));
     return nullptr;
+  };
+  if (!result || !has_rehearsed(*result, found)) return refuse();
+  std::vector<PlanCheck> checks;
+  for (const Retrace::Result::Check& c : result->checks) {
+    const auto source = source_of(c.tensor);
+    if (!source) return refuse();
+    const bool is_given = c.tensor.part < 0;
+    checks.push_back(
+        {*source, c.low, c.high, c.ignored, is_given ? -1 : static_cast<int32_t>(c.before)});
   }
   take_inputs(result->numbers);
-  std::vector<PlanCheck> checks;
-  for (const Retrace::Result::Check& c : result->checks)
-    checks.push_back({rehearsal_roots[c.outside], c.low, c.high, c.ignored});
   accept(std::move(sizes), std::move(checks));
   accepted_.back().numbers = std::move(result->numbers);
   accepted_.back().choose_inputs(programs);

@@ -382,20 +382,20 @@ bool Plan::apply(const Effect& e, PyObject* value, PyObject* const* args) const 
                                         : PyObject_SetAttr(held.get(), e.name.get(), value)) >= 0;
 }
 
-bool Plan::indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const {
-  for (const PlanCheck& c : checks) {
-    const TensorImpl* t = fetch(c.tensor, args);
-    if (!t || !lies_between(Tensor(Ref<TensorImpl>(const_cast<TensorImpl*>(t))), c.low, c.high,
-                            c.ignored))
-      return false;
-  }
-  return true;
+bool Plan::indices_fit(const std::vector<PlanCheck>& checks, int32_t before, PyObject* const* args,
+                       const std::vector<std::vector<IValue>>& results) const {
+  return std::all_of(checks.begin(), checks.end(), [&](const PlanCheck& c) {
+    if (c.before != before) return true;
+    const Tensor t = value(c.tensor, args, results).to_tensor();
+    return t.defined() && lies_between(t, c.low, c.high, c.ignored);
+  });
 }
 
 void Plan::accept_as(const Plan& twin, std::vector<int64_t> sizes) {
   if (twin.held.size() != held.size()) return;
   std::vector<PlanCheck> checks = twin.accepted_.back().checks;
   for (PlanCheck& c : checks) {
+    if (c.before >= 0) return;
     if (c.tensor.kind != TensorSource::Kind::kObject) continue;
     PyObject* wanted = twin.objects[static_cast<size_t>(c.tensor.object)].get();
     const auto here = std::find_if(objects.begin(), objects.end(),
@@ -438,7 +438,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
         if (!is_derived) *new_sizes = std::move(sizes);
         return std::nullopt;
       }
-      if (!indices_fit(known->checks, args)) return std::nullopt;  // evaluating raises
+      if (!indices_fit(known->checks, -1, args, results)) return std::nullopt;  // evaluating raises
     }
     const auto numbers_of = [&](size_t i) -> const std::vector<IValue>& {
       return known && !known->inputs.empty() ? known->inputs[i] : programs[i].numbers;
@@ -467,7 +467,10 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     };
     for (size_t i = 0; i < programs.size(); ++i) {
       PlanProgram& p = programs[i];
-      if (!goes_as_recorded(i) || (p.waits && !fill(i))) {
+      const bool fits =
+          !known || i == 0 ||
+          indices_fit(known->checks, static_cast<int32_t>(i), args, results);
+      if (!fits || !goes_as_recorded(i) || (p.waits && !fill(i))) {
         PRONG_CHECK(is_undone(), kInternal,
                     "a number that a replay needs after a write cannot be had");
         return std::nullopt;

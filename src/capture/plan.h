@@ -83,6 +83,7 @@ struct PlanCheck {
   TensorSource tensor;
   int64_t low, high;
   std::optional<int64_t> ignored;
+  int32_t before = -1;  // which program; of what a program before it gives
 };
 
 // A number of a program's that is one of the plan's.
@@ -103,7 +104,8 @@ struct PlanProgram {
   Ref<Runner> runner;  // null: the step
   std::shared_ptr<const PythonStep> step;
   std::vector<TensorSource> inputs;
-  std::vector<size_t> picked;  // of the runner's results, if is_picked
+  std::vector<ValueId> outputs;  // what it gives, of the trace's values
+  std::vector<size_t> picked;    // of the runner's results, if is_picked
   bool is_picked = false;
   std::vector<IValue> numbers;  // after the tensors, as they were recorded
   std::vector<size_t> slots;    // where they stand in the trace
@@ -310,11 +312,13 @@ class Plan {
   };
   const Accepted* accepted(const std::vector<int64_t>& sizes) const;
   const Accepted* go_again(std::vector<int64_t> sizes, PyObject* const* args, const Found& found);
+  std::optional<TensorSource> source_of(const Rehearsal::Value& v) const;
   bool has_rehearsed(const Retrace::Result& result, const Found& found) const;
   bool take_inputs(const std::vector<std::vector<IValue>>& numbers);
   std::vector<int64_t> sizes_of_call(PyObject* const* args, const Found& found) const;
   bool leaf_fits(const Leaf& leaf, PyObject* const* args) const;
-  bool indices_fit(const std::vector<PlanCheck>& checks, PyObject* const* args) const;
+  bool indices_fit(const std::vector<PlanCheck>& checks, int32_t before, PyObject* const* args,
+                   const std::vector<std::vector<IValue>>& results) const;
   void give_histories(std::vector<std::vector<IValue>>& results) const;
   bool apply(const Effect& e, PyObject* value, PyObject* const* args) const;
   // The effects from `first` on that come before a step; false: an error is set.

@@ -345,7 +345,10 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   }
   if (result.is_none() && has_mask(args)) return run_step(op, args, kDataShape);
   if (result.is_none()) return run_refused(op, args);
-  if (runs_at_once) settle(nullptr);
+  // What is gone through once more ends there, too.
+  const bool is_last_again =
+      again_ && again_->may_raise && s.trace_->nodes.size() == again_->nodes.size();
+  if (runs_at_once && !is_last_again) settle(nullptr);
   return result;
 }
 

@@ -158,12 +158,27 @@ class Retracing {
     return true;
   }
 
+  // Of memory that the parts so far know by one name.
+  std::optional<Value> source_of(const TensorImpl& t) const {
+    const auto holds = [&](const Tensor& o) { return o.storage() == t.storage; };
+    const auto count = std::count_if(outside_.begin(), outside_.end(), holds);
+    if (count > 1) return std::nullopt;
+    if (count == 1) {
+      const auto from = std::find_if(outside_.begin(), outside_.end(), holds);
+      return Value{-1, static_cast<int32_t>(from - outside_.begin())};
+    }
+    for (size_t p = 0; p < values_.size(); ++p)
+      for (size_t v = 0; v < values_[p].size(); ++v)
+        if (is_same_view(*values_[p][v].impl(), t))
+          return Value{static_cast<int32_t>(p), static_cast<int32_t>(v)};
+    return std::nullopt;
+  }
+
   bool note_checks(Retrace::Result& result) const {
     for (const IndexCheck& c : segment_->index_checks_) {
-      const auto holds = [&](const Tensor& t) { return t.storage() == c.tensor->storage; };
-      if (has_written_ || std::count_if(outside_.begin(), outside_.end(), holds) != 1) return false;
-      const auto from = std::find_if(outside_.begin(), outside_.end(), holds) - outside_.begin();
-      result.checks.push_back({static_cast<size_t>(from), c.low, c.high, c.ignored});
+      const auto from = source_of(*c.tensor);
+      if (has_written_ || !from) return false;
+      result.checks.push_back({*from, c.low, c.high, c.ignored, values_.size()});
     }
     return true;
   }

@@ -18,6 +18,7 @@ namespace prong::capture {
 struct RetracedArgument {
   IValue plain;  // none where a tensor stands
   std::optional<Rehearsal::Value> tensor;
+  Ref<TensorImpl> from_outside{};  // a tensor that the call has not come to know yet
   std::vector<RetracedArgument> items;
   bool is_list = false, is_tuple = false;
 };
@@ -53,9 +54,10 @@ class Retrace {
   struct Result {
     std::vector<std::vector<IValue>> numbers;  // of each part's trace
     struct Check {
-      size_t outside;
+      Rehearsal::Value tensor;
       int64_t low, high;
       std::optional<int64_t> ignored;
+      size_t before;  // which part
     };
     std::vector<Check> checks;     // that indices have to pass
     std::vector<int64_t> answers;  // to what was asked for sizes; -1: for something else

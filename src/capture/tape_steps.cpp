@@ -89,7 +89,9 @@ void Tracker::note_backward(PyObject* const* args, uint64_t nodes_before) {
 bool Tracker::note_argument(RetracedArgument& to, const IValue& v) {
   if (v.is_tensor() && !v.tensor_impl()->is_wrapped_number) {
     to.tensor = rehearsed_value(v.tensor_impl());
-    return to.tensor.has_value();
+    // Weights in a list are known once the op has been called with it.
+    if (!to.tensor) to.from_outside = Ref<TensorImpl>(v.tensor_impl());
+    return true;
   }
   to.is_list = v.is_list();
   to.is_tuple = v.is_tuple();
@@ -100,6 +102,16 @@ bool Tracker::note_argument(RetracedArgument& to, const IValue& v) {
   for (const IValue& item : v.items())
     if (!note_argument(to.items.emplace_back(), item)) return false;
   return true;
+}
+
+bool Tracker::settle_argument(RetracedArgument& a) {
+  if (a.from_outside) {
+    if (!roots_.count(a.from_outside.get())) return false;
+    a.tensor = rehearsed_value(a.from_outside.get());
+    a.from_outside = {};
+  }
+  return std::all_of(a.items.begin(), a.items.end(),
+                     [this](RetracedArgument& item) { return settle_argument(item); });
 }
 
 // A composite op put its parts on the tape: some of their numbers it may have worked out itself.
@@ -185,6 +197,12 @@ bool Tracker::is_of_sizes(int32_t number) const {
 void Tracker::foresee(Trace& trace, std::span<TensorImpl* const> impls) {
   if (!is_on() || cannot_retrace_) return;
   Retrace& retrace = plan_->retrace;
+  for (TapeStep& s : retrace.steps)
+    for (RetracedArgument& a : s.args)
+      if (!settle_argument(a)) {
+        cannot_retrace_ = true;
+        return;
+      }
   Rehearsal::Part part{std::make_shared<Trace>(trace), {}};
   for (const ValueId v : trace.inputs) {
     const auto at = rehearsed_value(known_as(impls[static_cast<size_t>(v)]));

@@ -406,20 +406,22 @@ void Tracker::on_segment(const SegmentEnd& end) {
   for (const TraceNode& n : trace.nodes) {
     has_inference_ |= (n.modes & eager::kInference) != 0;
     plan_->has_draws |= n.op->is_random();
+    if (n.op->is_random()) first_draw_ = std::min(first_draw_, index);
     if (!writes_outside(trace, n)) continue;
     plan_->has_writes = true;
     first_write_ = std::min(first_write_, index);
   }
-  checks_data_ |= trace.checks_data;
-  // What was written cannot be undone, and the error has to come from where the program calls the
-  // op.
-  if (plan_->has_writes && checks_data_)
+  if (trace.checks_data) last_check_ = index;
+  // What was written or drawn cannot be undone, and the error has to come from where the program
+  // calls the op: the graphs that may fail run before all that does so.
+  if (plan_->has_writes && last_check_ >= std::min(first_write_, first_draw_))
     give_up("an op that other data makes fail stands beside one that writes");
   for (TensorImpl* i : end.impls) alive_.emplace_back(i);
   parts_.push_back(std::move(part));
 }
 
-// Indices that are given to the plan are looked at before it writes anything.
+// Indices that are given to the plan, or that its programs give, are looked at before it writes
+// anything.
 void Tracker::note_checks(const SegmentEnd& end) {
   for (const IndexCheck& c : end.checks) {
     std::optional<TensorSource> source;
@@ -431,11 +433,16 @@ void Tracker::note_checks(const SegmentEnd& end) {
     }
     // Nothing before this graph wrote to it.
     const bool is_same_then = !plan_->has_writes || constants_.count(c.tensor->storage.get());
-    if (roots_there != 1 || !is_same_then) {
-      checks_data_ = true;
+    const auto index = static_cast<int32_t>(parts_.size());
+    if (roots_there == 1 && is_same_then) {
+      checks_.push_back({*source, c.low, c.high, c.ignored});
       continue;
     }
-    checks_.push_back({*source, c.low, c.high, c.ignored});
+    const auto computed = computed_.find(known_as(c.tensor.get()));
+    if (roots_there == 0 && is_same_then && computed != computed_.end())
+      checks_.push_back({output_of(computed->second), c.low, c.high, c.ignored, index});
+    else
+      last_check_ = index;
   }
 }
 

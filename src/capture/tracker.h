@@ -340,6 +340,7 @@ class Tracker {
   };
   bool begin_step(TapeStep& step, uint64_t nodes_before);
   bool note_argument(RetracedArgument& to, const IValue& v);
+  bool settle_argument(RetracedArgument& a);
   std::vector<Retrace::Outside> retraced_outside();
   bool is_of_sizes(int32_t number) const;
   using NumbersAt = std::map<std::pair<size_t, size_t>, int32_t>;  // by part and slot
@@ -433,11 +434,12 @@ class Tracker {
   Kept result_kept_{nullptr};
   Term result_term_;
   bool is_reading_ = false;
-  bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false, checks_data_ = false;
+  bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false;
   bool makes_leaves_ = false, has_composites_ = false, cannot_retrace_ = false;
   std::vector<int32_t> numbers_on_tape_;  // bound before a backward pass
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
   int32_t first_write_ = std::numeric_limits<int32_t>::max();  // the part
+  int32_t first_draw_ = std::numeric_limits<int32_t>::max(), last_check_ = -1;  // of data
   bool has_items_ = false, sizes_wait_ = false;
   int32_t num_steps_ = 0;  // that can fail
   // The first of them that comes after a write: if it fails, a replay cannot be evaluated again.

@@ -243,6 +243,106 @@ def test_what_the_tape_saved_before_a_graph_ended_is_known(loss_of):
     check(mlp(), adam, regression(loss_of), batches)
 
 
+def outcomes_of(loss_of, sizes, is_compiled, spoil=lambda i, y: None):
+    """Of training steps some of which raise, and the step."""
+    torch.manual_seed(7)
+    model = mlp()()
+    optimizer = adam(model.parameters())
+    step = regression(loss_of)(model, optimizer)
+    if is_compiled:
+        step = torch.compile(step)
+    seen = []
+    for i, n in enumerate(sizes):
+        torch.manual_seed(i)
+        x, y = torch.randn(n, 6), torch.randint(0, 3, (n,))
+        spoil(i, y)
+        try:
+            loss = step(x, y)
+        except (RuntimeError, IndexError) as error:
+            seen.append(str(error))
+            loss = torch.zeros(())
+        seen.append(snapshot(model, optimizer, loss))
+    return seen, step
+
+
+@pytest.mark.parametrize(
+    "loss_of",
+    [
+        lambda out, y: out.gather(1, (y * y - y).clamp(max=9).unsqueeze(1)).mean(),
+        lambda out, y: out.index_select(1, (y[:1] * 2 - y[:1])).pow(2).sum(),
+        lambda out, y: (out * torch.zeros_like(out).masked_fill_((y > 0)[:, None], 2)).sum(),
+    ],
+)
+def test_what_data_can_make_fail_stands_before_what_writes(loss_of):
+    sizes = (4, 4, 4, 6, 6, 1, 7, 4, 9, 9, 1, 3)
+
+    def spoil(i, y):
+        if i in (4, 8):
+            y[:] = 5
+
+    plain, _ = outcomes_of(loss_of, sizes, False, spoil)
+    seen, step = outcomes_of(loss_of, sizes, True, spoil)
+    assert plain == seen
+    assert step._counters()["plans"] <= 2 and step._counters()["replays"] >= 6, step._guards()
+
+
+def test_stores_by_a_mask_are_part_of_one_plan():
+    def store(out, y):
+        kept = torch.zeros_like(out)
+        kept[y > 0] = 1.0
+        return (out * kept).sum()
+
+    sizes = (8, 8, 8, 3, 5, 2, 9, 4)
+    plain, _ = outcomes_of(store, sizes, False)
+    seen, step = outcomes_of(store, sizes, True)
+    assert plain == seen
+    assert step._counters()["plans"] == 1, step._guards()
+
+
+class Language(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(20, 8), nn.Embedding(64, 8)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.out = nn.Linear(8, 20)
+
+    def forward(self, x):
+        t = x.size(1)
+        mask = torch.triu(torch.full((t, t), float("-inf")), 1)
+        return self.out(self.layer(self.words(x) + self.places(torch.arange(t)), src_mask=mask))
+
+
+def test_a_language_model_with_its_mask():
+    def make(model, optimizer):
+        def step(x, y):
+            optimizer.zero_grad()
+            out = model(x)
+            loss = nn.functional.cross_entropy(out.view(-1, out.size(-1)), y.reshape(-1))
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    sizes = [(4, 7), (4, 7), (4, 7), (3, 5), (2, 1), (1, 9), (4, 33), (1, 1), (5, 64), (4, 7)]
+    batches = [
+        lambda n=n, t=t: (torch.randint(0, 20, (n, t)), torch.randint(0, 20, (n, t)))
+        for n, t in sizes
+    ]
+    check(Language, adam, make, batches)
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_of_all_lengths_is_one_recording(layer):
+    net = layer(3, 5, batch_first=True)
+    f = torch.compile(lambda x: net(x)[0][:, -1])
+    for n, t in ((4, 7), (3, 5), (2, 1), (1, 9), (1, 1), (5, 64)):
+        x = torch.randn(n, t, 3)
+        assert repr(f(x).tolist()) == repr(net(x)[0][:, -1].tolist())
+        f(x).sum().backward()
+    assert f._counters()["plans"] == 1, f._guards()
+
+
 def test_operands_that_spread_over_each_other():
     class Pair(nn.Module):
         def __init__(self):

@@ -395,3 +395,89 @@ def test_products_with_derivatives():
         F.jacobian(lambda x, y: x, (x, y), strict=True)
     assert not F.jacobian(f, (x, y))[0].requires_grad
     same(F.jacobian(prong.sin, x, vectorize=True, strategy="forward-mode"), prong.diag(x.cos()))
+
+
+class Scaled(prong.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, w, k):
+        return x * w * k, (x > 0).float(), x + w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, w, k = inputs
+        ctx.save_for_backward(x, None, w)
+        ctx.k = k
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, g, _, h):
+        x, _, w = ctx.saved_tensors
+        return g * w * ctx.k + h, (g * x * ctx.k).sum() + h.sum(), None
+
+
+class Product(prong.autograd.Function):
+    @staticmethod
+    def forward(x, w):
+        return x @ w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * w, g * x
+
+    @staticmethod
+    def vmap(info, in_dims, x, w):
+        x = x.movedim(in_dims[0], 0) if in_dims[0] is not None else x
+        w = w.movedim(in_dims[1], 0) if in_dims[1] is not None else w
+        return (x * w).sum(1).expand(info.batch_size), 0
+
+
+def test_a_function_with_a_rule_has_gradients_below_a_vmap():
+    x = prong.arange(6.0).view(3, 2).requires_grad_()
+    w = T(2.0).requires_grad_()
+
+    def f(x, w):
+        return vmap(lambda v: Scaled.apply(v, w, 3))(x)
+
+    for g in (f, prong.compile(f)):
+        for _ in range(2):
+            x.grad = w.grad = None
+            a, b, c = g(x, w)
+            (a.sum() + (c * c).sum()).backward()
+            assert a.tolist() == [[0.0, 6.0], [12.0, 18.0], [24.0, 30.0]] and not b.requires_grad
+            assert x.grad.tolist() == [[10.0, 12.0], [14.0, 16.0], [18.0, 20.0]]
+            assert w.grad.item() == 99.0
+    rows = jacrev(lambda q: vmap(lambda v: Scaled.apply(v, T(1.0), 2)[0])(q))(prong.ones(2, 1))
+    assert rows.tolist() == [[[[2.0], [0.0]]], [[[0.0], [2.0]]]]
+
+
+def test_a_function_with_its_own_vmap():
+    y = prong.ones(4, 2, requires_grad=True)
+    v = T([2.0, 3.0]).requires_grad_()
+    r = vmap(Product.apply, in_dims=(0, None))(y, v)
+    r.sum().backward()
+    assert r.tolist() == [5.0] * 4 and y.grad.tolist() == [[2.0, 3.0]] * 4
+    assert v.grad.tolist() == [4.0, 4.0]
+
+
+def test_a_function_whose_gradients_a_vmap_would_lose_is_refused():
+    class Plain(prong.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    assert vmap(Plain.apply)(prong.ones(2)).tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="generate_vmap_rule=True"):
+        vmap(Plain.apply)(prong.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match="generate_vmap_rule=True"):
+        vmap(vmap(lambda q: Scaled.apply(q, T(1.0), 1)[0]))(prong.ones(2, 2, requires_grad=True))

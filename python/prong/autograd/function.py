@@ -5,6 +5,7 @@ import importlib
 
 from prong import _core
 from prong._core import Tensor
+from prong.autograd import batched_function
 from prong.autograd.grad_mode import enable_grad, no_grad
 
 
@@ -198,6 +199,29 @@ class Function:
             "forward mode AD."
         )
 
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap static method "
+            "or set generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def _refuse_lost_gradients(cls, args) -> None:
+        """Below this vmap the tape would not see the step."""
+        for a in args:
+            batch = _core._batch_of(a) if isinstance(a, Tensor) else None
+            while batch is not None:
+                if batch[0].requires_grad and _core.is_grad_enabled():
+                    raise RuntimeError(
+                        f"vmap over {cls.__name__}.apply() has no gradients: set "
+                        "generate_vmap_rule=True and override setup_context(), or override the "
+                        "vmap static method"
+                    )
+                batch = _core._batch_of(batch[0])
+
     @classmethod
     def apply(cls, *args, **kwargs):
         """Runs forward, and remembers how to go back if an input requires grad."""
@@ -205,6 +229,13 @@ class Function:
         ctx._function = cls
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         is_recorded = _core.is_grad_enabled() and any(ctx.needs_input_grad)
+        if _core._vmap_level() and not kwargs:
+            dims = batched_function.batch_dims(args)
+            if dims is not None:
+                if not (cls.generate_vmap_rule or cls.vmap is not Function.vmap):
+                    cls._refuse_lost_gradients(args)
+                elif not _takes_ctx(cls):
+                    return batched_function.apply_over_batch(cls, dims, args, Function, FunctionCtx)
         outputs = _run_forward(cls, ctx, args, kwargs)
         is_single = not isinstance(outputs, tuple)
         results = (outputs,) if is_single else outputs

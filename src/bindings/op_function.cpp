@@ -70,7 +70,8 @@ bool writes_directly(const OpDef& op, std::span<const IValue> args, PyObject* ou
 // What the loops would refuse if they wrote there themselves.
 void check_out_overlap(const OpDef& op, std::span<const IValue> args, const IValue& result,
                        PyObject* out) {
-  if (!op.pointwise() || !is_tensor(out) || !result.is_tensor() || context()[ContextWord::kInterceptor] != 0 ||
+  if (!op.pointwise() || !is_tensor(out) || !result.is_tensor() ||
+      context()[ContextWord::kInterceptor] != 0 ||
       !(impl_of(out)->sizes == result.tensor_impl()->sizes))
     return;
   const Tensor written = tensor_of(out);
@@ -78,6 +79,11 @@ void check_out_overlap(const OpDef& op, std::span<const IValue> args, const IVal
   for (const IValue& v : args)
     if (v.is_tensor() && v.tensor_impl() != written.impl())
       check_inplace_overlap(written, v.to_tensor());
+}
+
+bool has_named_results(const OpDef& op) {
+  const std::vector<std::string>& names = op.schema().result_names;
+  return !names.empty() && !names[0].empty();
 }
 
 PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Extras& extras) {
@@ -97,13 +103,19 @@ PyObject* finish(Signature& signature, const ArgumentBuffer& arguments, const Ex
   if (extras.requires_grad) require_grad(result);
   if (extras.out) {
     check_out_overlap(*signature.op, arguments.values(), result, extras.out);
-    return store_out(signature.op->base_name().c_str(), result, extras.out);
+    Owned stored(store_out(signature.op->base_name().c_str(), result, extras.out));
+    if (!result.is_tuple() || !has_named_results(*signature.op)) return stored.release();
+    std::vector<IValue> items;
+    for (size_t i = 0; i < result.items().size(); ++i)
+      items.emplace_back(
+          tensor_of(PySequence_Fast_GET_ITEM(stored.get(), static_cast<Py_ssize_t>(i))));
+    return named_result(result_type_of(signature), IValue::tuple(std::move(items)));
   }
   if (result.is_tensor()) [[likely]]
     return wrap(std::move(result).to_tensor());
-  if (result.is_tuple() && !signature.op->schema().result_names.empty() &&
-      !signature.op->schema().result_names[0].empty())
+  if (result.is_tuple() && has_named_results(*signature.op))
     return named_result(result_type_of(signature), result);
+  if (result.is_list()) return to_python(IValue::tuple(result.items()));  // as PyTorch
   return to_python(result);
 }
 

@@ -224,8 +224,9 @@ void index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
   const int64_t d = check_index_add(x.meta(), dim, index.meta(), source.meta());
   const bool is_one = !alpha.is_complex() && alpha.as_double() == 1;
   const Tensor scaled = is_one ? source : call_tensor("mul", source, alpha).to(x.dtype());
-  write(x, select_slices(x, d, index, "index_add_()"), x.rank() ? scaled : reshape(scaled, Dims{1}),
-        Write::kAdd);
+  const Selection slices =
+      select_slices(x, d, index, "", x.rank() > 1 ? ErrorKind::kRuntime : ErrorKind::kIndex);
+  write(x, slices, x.rank() ? scaled : reshape(scaled, Dims{1}), Write::kAdd);
 }
 
 int64_t check_index_copy(const TensorMeta& x, int64_t dim, const TensorMeta& index,

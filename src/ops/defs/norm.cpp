@@ -21,12 +21,8 @@ Tensor in_compute_type(const Tensor& x, F&& f) {
 }
 
 void check_floating(const char* op, DType d) {
-  PRONG_CHECK(is_floating(d), kRuntime, "\"", op, "\" not implemented for '",
-              d == DType::kInt64   ? "Long"
-              : d == DType::kInt32 ? "Int"
-              : d == DType::kBool  ? "Bool"
-                                   : std::string(name_of(d)),
-              "'");
+  PRONG_CHECK(is_floating(d), kNotImplemented, "\"", op, "\" not implemented for '",
+              scalar_type_name(d), "'");
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 // Arithmetic, one element at a time: sums, products, quotients, powers, rounding, bounds, blends.
 #include <cmath>
+#include <limits>
 
 #include "ops/data_check.h"
 #include "ops/gradient.h"
@@ -683,6 +684,46 @@ void register_clamp_backward(Registry& r) {
       .samples({{"t(3, 4), t(3, 4), -0.5, 0.5"}, {"t(3, 4), t(3, 4), max=0.5"}});
 }
 
+// A Python number that the dtype does not hold is refused.
+void check_bound(const IValue& v, DType common) {
+  double bound = 0;
+  if (v.is_float())
+    bound = v.to_double();
+  else if (v.is_int())
+    bound = static_cast<double>(v.to_int());
+  else
+    return;
+  double low = 0, high = 0;
+  const char* type = "float";
+  switch (common) {
+  case DType::kFloat32:
+    high = std::numeric_limits<float>::max();
+    break;
+  case DType::kFloat16:
+    high = 65504.0, type = "c10::Half";
+    break;
+  case DType::kBFloat16:
+    high = 3.3895313892515355e38, type = "c10::BFloat16";
+    break;
+  case DType::kInt8:
+    high = 127, low = -128, type = "signed char";
+    break;
+  case DType::kUInt8:
+    high = 255, type = "uint8_t";
+    break;  // its negatives wrap
+  case DType::kInt16:
+    high = 32767, low = -32768, type = "short";
+    break;
+  case DType::kInt32:
+    high = 2147483647, low = -2147483648.0, type = "int";
+    break;
+  default:
+    return;
+  }
+  PRONG_CHECK((bound <= high && bound >= (low != 0 ? low : -high)) || !std::isfinite(bound),
+              kRuntime, "value cannot be converted to type ", type, " without overflow");
+}
+
 void register_bounds(Registry& r) {
   add_op(r, "clamp(input: Tensor, min: Tensor? = None, max: Tensor? = None) -> Tensor")
       .doc("Numbers below min become min, those above max become max.")
@@ -695,6 +736,11 @@ void register_bounds(Registry& r) {
                              "torch.clamp: At least one of 'min' or 'max' must not be None");
                  PRONG_CHECK(common != DType::kBool, kNotImplemented,
                              "\"clamp_scalar_cpu\" not implemented for 'Bool'");
+                 const auto is_nan = [](const IValue& v) {
+                   return v.is_float() && std::isnan(v.to_double());
+                 };
+                 if (is_nan(args[1]) || is_nan(args[2])) return;  // so is the result
+                 for (const IValue& bound : args.subspan(1, 2)) check_bound(bound, common);
                },
            .choose = clamp_variant})
       .variant<Numbers>({0, 1}, [](auto x, auto low) { return at_least(x, low); })
@@ -711,7 +757,9 @@ void register_bounds(Registry& r) {
       .reference("np.clip(input, min, max)");
   add_op(r, "clamp_min(input: Tensor, min: Tensor) -> Tensor")
       .doc("Numbers below min become min.")
-      .pointwise<Numbers>([](auto x, auto low) { return at_least(x, low); })
+      .pointwise<Numbers>([](auto x, auto low) { return at_least(x, low); },
+                          {.check = [](const OpDef&, std::span<const IValue> args,
+                                       DType common) { check_bound(args[1], common); }})
       .grad("input", "input, min",
             [](Gradient& g) { return op<"clamp_backward">(g.out(), g["input"], g.value("min")); })
       .grad("min", "input, min",
@@ -721,7 +769,9 @@ void register_bounds(Registry& r) {
       .reference("np.maximum(input, min)");
   add_op(r, "clamp_max(input: Tensor, max: Tensor) -> Tensor")
       .doc("Numbers above max become max.")
-      .pointwise<Numbers>([](auto x, auto high) { return at_most(x, high); })
+      .pointwise<Numbers>([](auto x, auto high) { return at_most(x, high); },
+                          {.check = [](const OpDef&, std::span<const IValue> args,
+                                       DType common) { check_bound(args[1], common); }})
       .grad("input", "input, max",
             [](Gradient& g) {
               return op<"clamp_backward">(g.out(), g["input"], IValue(), g.value("max"));

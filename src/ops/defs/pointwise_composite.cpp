@@ -91,6 +91,15 @@ DType widest(DType a, DType b) {
   return is_complex(a) || is_complex(b) ? DType::kComplex128 : DType::kFloat64;
 }
 
+// As of all pairs of operands, where one is no integer.
+DType ldexp_dtype(const TensorMeta& x, const TensorMeta& y) {
+  if (!is_inexact(x.dtype) && !is_inexact(y.dtype)) return default_dtype();
+  ResultType type;
+  type.add(x);
+  type.add(y);
+  return type.get();
+}
+
 }  // namespace
 
 void register_pointwise_composite(Registry& r) {
@@ -154,13 +163,12 @@ void register_pointwise_composite(Registry& r) {
       .takes_complex()
       .where({.inplace = true})
       .shape([](const TensorMeta& x, const TensorMeta& y) {
-        ResultType type;
-        type.add(x);
-        type.add(TensorMeta{y.sizes, is_inexact(y.dtype) ? y.dtype : default_dtype()});
-        return TensorMeta{broadcast_shapes(x.sizes, y.sizes), type.get()};
+        return TensorMeta{broadcast_shapes(x.sizes, y.sizes), ldexp_dtype(x, y)};
       })
       .kernel([](const Tensor& x, const Tensor& y) {
-        return call_tensor("mul", x, call_tensor("exp2", y));
+        const DType dtype = ldexp_dtype(x.meta(), y.meta());
+        const Tensor z = call_tensor("mul", x, call_tensor("exp2", y));
+        return z.dtype() == dtype ? z : call_tensor("to", z, dtype);
       })
       .samples({{"t(3, 4), t(4, dtype=int64)"}})
       .reference("np.ldexp(input, other)");

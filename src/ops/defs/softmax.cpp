@@ -345,6 +345,11 @@ void register_product_slope(Registry& r) {
       .samples({{"t(3, 4), t(3, 4), 1"}, {"t(3, 4), t(3, 4), 0"}, {"t(), t(), 0"}});
 }
 
+void check_log_scan(DType dtype) {
+  PRONG_CHECK(is_inexact(dtype), kNotImplemented, "\"logcumsumexp_out_cpu\" not implemented for '",
+              scalar_type_name(dtype), "'");
+}
+
 void register_scans(Registry& r) {
   register_product_slope(r);
   add_op(r, "cumsum(input: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor")
@@ -369,11 +374,12 @@ void register_scans(Registry& r) {
       .takes_complex()
       .doc("log of the running sum of exp along dim, without overflow.")
       .shape([](const TensorMeta& x, int64_t dim) {
-        return scan_meta(x, dim, is_inexact(x.dtype) ? x.dtype : default_dtype());
+        check_log_scan(x.dtype);
+        return scan_meta(x, dim, x.dtype);
       })
       .kernel([](const Tensor& x, int64_t dim) {
-        const DType dtype = is_inexact(x.dtype()) ? x.dtype() : default_dtype();
-        return scan_along(x, dim, dtype, [](auto a, auto b) { return log_add_exp(a, b); });
+        check_log_scan(x.dtype());
+        return scan_along(x, dim, x.dtype(), [](auto a, auto b) { return log_add_exp(a, b); });
       })
       .grad("input", "input, result",
             [](Gradient& g) {

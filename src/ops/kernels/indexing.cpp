@@ -210,7 +210,8 @@ Dims selection_sizes(const TensorMeta& x, std::span<const std::optional<TensorMe
   return s.sizes();
 }
 
-Selection select_slices(const Tensor& x, int64_t dim, const Tensor& index, const char* op) {
+Selection select_slices(const Tensor& x, int64_t dim, const Tensor& index, const char* op,
+                        ErrorKind kind) {
   const Tensor numbers = index_numbers(index);
   const int64_t* values = numbers.data<int64_t>();
   Selection s;
@@ -220,10 +221,9 @@ Selection select_slices(const Tensor& x, int64_t dim, const Tensor& index, const
   s.offsets.resize(at(numbers.numel()));
   for (int64_t i = 0; i < numbers.numel(); ++i) {
     if (values[i] < 0 || values[i] >= size) {
-      PRONG_CHECK(*op, kIndex, "index out of range in self");
-      throw_error(ErrorKind::kIndex,
-                  cat(op, ": index ", values[i], " is out of bounds for dimension ", dim,
-                      " with size ", size));
+      PRONG_CHECK(*op || kind != ErrorKind::kIndex, kIndex, "index out of range in self");
+      throw_error(kind, cat(op, *op ? ": " : "", "index ", values[i],
+                            " is out of bounds for dimension ", dim, " with size ", size));
     }
     s.offsets[at(i)] = values[i] * stride;
   }

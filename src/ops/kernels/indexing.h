@@ -29,7 +29,8 @@ Selection select_elements(const Tensor& x, const IndexList& indices);
 // The shape alone, when there are no masks.
 Dims selection_sizes(const TensorMeta& x, std::span<const std::optional<TensorMeta>> indices);
 // Slices of one dimension by a vector of int64 or int32 numbers; no negative ones.
-Selection select_slices(const Tensor& x, int64_t dim, const Tensor& index, const char* op);
+Selection select_slices(const Tensor& x, int64_t dim, const Tensor& index, const char* op,
+                        ErrorKind kind = ErrorKind::kIndex);
 
 Tensor read(const Tensor& x, const Selection& selection);
 enum class Write : uint8_t { kPut, kAdd };

@@ -213,3 +213,55 @@ def test_a_number_that_is_too_big_is_an_overflow():
     for call in (lambda: x * 10**20, lambda: 2**63 + x, lambda: x.fill_(-(10**20))):
         with pytest.raises(OverflowError, match="too big"):
             call()
+
+
+def test_several_tensors_come_as_a_tuple():
+    x = torch.arange(6.0).view(3, 2)
+    for parts in (x.split(2), x.chunk(2), x.unbind(0), torch.split(x, [1, 2]), x.tensor_split(2)):
+        assert type(parts) is tuple
+    assert len(x.chunk(3) + (x,)) == 4
+    for f in (lambda x: x.chunk(3) + (x,), lambda x: x.unbind(0)):
+        compiled = torch.compile(f)
+        for _ in range(3):
+            assert type(compiled(x)) is tuple and repr(compiled(x)) == repr(f(x))
+
+
+def test_out_tensors_come_with_the_names_of_results():
+    x = torch.tensor([[1.0, 5.0], [3.0, 2.0]])
+    out = (torch.empty(2), torch.empty(2, dtype=torch.int64))
+    best = torch.max(x, 0, out=out)
+    assert best.values is out[0] and best.indices is out[1]
+    assert best.values.tolist() == [3.0, 5.0] and best.indices.tolist() == [1, 0]
+
+
+def test_bounds_that_a_dtype_does_not_hold_are_refused():
+    x = torch.tensor([1.0, 2.0])
+    for t, low, high in ((x, -3.4e39, None), (x.half(), None, 70000.0), (x.byte(), 0, 300)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            t.clamp(low, high)
+    assert x.clamp(float("-inf"), 1.5).tolist() == [1.0, 1.5]
+    assert all(v != v for v in x.clamp(float("nan"), 1e40).tolist())
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.clamp_min(-3.4e39)
+
+
+def test_ldexp_promotes_as_other_pairs_do():
+    half, whole = torch.tensor([0.5, 1.5]).half(), torch.tensor([1, 2])
+    assert torch.ldexp(half, whole).dtype is torch.float16
+    assert torch.ldexp(whole, half).dtype is torch.float16
+    assert torch.ldexp(whole, whole).dtype is torch.float32
+    assert torch.ldexp(half, whole).tolist() == [1.0, 6.0]
+
+
+def test_what_is_refused_says_so_as_elsewhere():
+    with pytest.raises(NotImplementedError, match="not implemented for 'Byte'"):
+        torch.logcumsumexp(torch.tensor(0, dtype=torch.uint8), 0)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Int'"):
+        torch.nn.functional.layer_norm(torch.tensor([1], dtype=torch.int32), (1,))
+    with pytest.raises(RuntimeError, match="index -1 is out of bounds for dimension 0 with size 4"):
+        torch.zeros(4, 3).index_add(0, torch.tensor([0, -1]), torch.ones(2, 3))
+    with pytest.raises(IndexError, match="index out of range in self"):
+        torch.zeros(4).index_add(0, torch.tensor([4]), torch.ones(1))
+    for write in (lambda x: x[1:].copy_(x[:-1]), lambda x: x.copy_(x[0])):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            write(torch.arange(4.0))

@@ -209,14 +209,45 @@ Evaluator::Next Evaluator::call(const Instruction& i) {
   return Next::kGo;
 }
 
+// What stands there becomes a tuple of its items; false: an error is set.
+bool Evaluator::make_tuple(int at) {
+  Tracker* t = tracker();
+  const Term source = term(at);
+  Term made;
+  PyObject* tuple;
+  if (PyList_CheckExact(top(at))) {
+    tuple = PyList_AsTuple(top(at));
+    if (t && source.is_same()) t->read_list(top(at));
+    if (t && tuple && source.is_known()) {
+      std::vector<Term> items;
+      std::vector<PyObject*> objects;
+      if (source.is_made()) items = t->made(source).items;
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+        objects.push_back(PyTuple_GET_ITEM(tuple, i));
+        if (source.is_same()) items.push_back(t->same(objects.back()));
+      }
+      if (items.size() == objects.size())
+        made = t->make(Made::Kind::kTuple, std::move(items), objects);
+    }
+  } else {
+    auto* type = reinterpret_cast<PyObject*>(&PyTuple_Type);
+    tuple = invoke(type, Term::same(), &top(at), {source}, nullptr, &made);
+  }
+  if (!tuple) return false;
+  Py_SETREF(top(at), tuple);
+  term(at) = made;
+  return true;
+}
+
 Evaluator::Next Evaluator::call_unpacked(const Instruction& i) {
   PyObject* keywords = i.arg & 1 ? top(1) : nullptr;
   const int at = keywords ? 2 : 1;
-  PyObject* positional = top(at);
   PyObject* callable = top(at + 1);
   // Other kinds of arguments have messages of their own in the interpreter.
-  if (!PyTuple_CheckExact(positional) || (keywords && !PyDict_CheckExact(keywords)))
-    return Next::kInterpret;
+  const bool is_iterable = Py_TYPE(top(at))->tp_iter || PySequence_Check(top(at));
+  if (!is_iterable || (keywords && !PyDict_CheckExact(keywords))) return Next::kInterpret;
+  if (!PyTuple_CheckExact(top(at)) && !make_tuple(at)) return Next::kError;
+  PyObject* positional = top(at);
   std::vector<Term> terms;
   std::vector<PyObject*> args;
   Tracker* t = tracker();

@@ -3,6 +3,7 @@
 
 #include <opcode.h>
 
+#include "capture/python_names.h"
 #include "capture/python_steps.h"
 #include "capture/session.h"
 #include "capture/stack_room.h"
@@ -284,7 +285,8 @@ PyObject* Evaluator::loop() {
       prong_leave_frame(thread_, &entry);
       return nullptr;
     case Next::kInterpret:
-      lose("an instruction that is not followed");
+      if (Tracker* t = tracker())
+        t->give_up("a form of " + name_of_opcode(i.opcode) + " that is not followed");
       prong_leave_frame(thread_, &entry);
       return interpret(i.first - 1, 0);
     }

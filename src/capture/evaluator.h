@@ -89,6 +89,7 @@ class Evaluator {
                  PyObject* result);
   Next unpack(const Instruction& i);
   Next call(const Instruction& i);
+  bool make_tuple(int at);
   Next call_unpacked(const Instruction& i);
   Next make_function(const Instruction& i);
   bool bind_arguments();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capture/python_names.h"
 #include "capture/python_steps.h"
 #include "capture/session.h"
 #include "capture/tracker.h"
@@ -55,6 +56,27 @@ bool NumberMemory::is_replaced(const void* owner, uint64_t key, const void* tens
   const auto [it, is_new] = tensors_.try_emplace({owner, key}, tensor);
   if (it->second != tensor) it->second = nullptr;
   return !it->second;
+}
+
+bool Tracker::has_fixed_type(Term number) {
+  const NumberStep& step = plan_->numbers[static_cast<size_t>(number.index)];
+  switch (step.kind) {
+  case NumberStep::Kind::kCall:
+  case NumberStep::Kind::kStep:
+    return false;
+  case NumberStep::Kind::kOperator:
+    break;
+  default:
+    return true;  // guards, or the dtype of a tensor, see to it
+  }
+  if (step.after == 0) {
+    numbers_[static_cast<size_t>(number.index)].is_type_read = true;
+    return true;
+  }
+  return is_one_of(operator_text(step.index), {"+", "-", "*", "/", "//", "%"}) &&
+         std::all_of(step.of.begin(), step.of.end(), [&](int32_t part) {
+           return has_fixed_type({Term::Kind::kNumber, part});
+         });
 }
 
 // May it be an input of the plan?

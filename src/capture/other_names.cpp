@@ -14,7 +14,8 @@ const TensorImpl* Tracker::known_as(const TensorImpl* impl) const {
   const TensorImpl* best = impl;
   std::tuple<int32_t, int32_t> first{std::numeric_limits<int32_t>::max(), 0};
   for (const auto& [other, source] : computed_)
-    if (const std::tuple at(source.index, source.output); at < first && is_same_view(*other, *impl)) {
+    if (const std::tuple at(source.index, source.output);
+        at < first && is_same_view(*other, *impl)) {
       best = other;
       first = at;
     }

@@ -133,8 +133,10 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
   case Guard::Kind::kList: {
     PyObject* items = g.other.get();
     if (PyList_GET_SIZE(o) != PyTuple_GET_SIZE(items)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i)
-      if (PyList_GET_ITEM(o, i) != PyTuple_GET_ITEM(items, i)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items); ++i) {
+      PyObject *now = PyList_GET_ITEM(o, i), *was = PyTuple_GET_ITEM(items, i);
+      if (now != was && !(is_plain_value(was) && same_value(now, was))) return false;
+    }
     return true;
   }
   case Guard::Kind::kSet: {

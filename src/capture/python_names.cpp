@@ -9,6 +9,18 @@ const char* text_of(PyObject* name) {
   return text ? text : "";
 }
 
+std::string name_of_opcode(int opcode) {
+  // Nothing is imported while a frame is evaluated.
+  PyObject* module = Py_XNewRef(PyDict_GetItemString(PyImport_GetModuleDict(), "opcode"));
+  PyObject* names = module ? PyObject_GetAttrString(module, "opname") : nullptr;
+  PyObject* name = names && PyList_Check(names) ? PyList_GetItem(names, opcode) : nullptr;
+  std::string text = name && PyUnicode_Check(name) ? text_of(name) : std::to_string(opcode);
+  Py_XDECREF(names);
+  Py_XDECREF(module);
+  PyErr_Clear();
+  return text;
+}
+
 std::string name_of_callable(PyObject* callable) {
   PyObject* name = PyObject_GetAttrString(callable, "__qualname__");
   if (!name) PyErr_Clear();

@@ -21,6 +21,8 @@ inline bool is_one_of(std::string_view word, Words words) {
 
 const char* text_of(PyObject* name);  // a str's; "" where it has none
 std::string name_of_callable(PyObject* callable);
+// As CPython's `opcode` module spells it.
+std::string name_of_opcode(int opcode);
 const char* module_of(PyCFunctionObject* function);  // "" where it has none
 
 // Methods of tensors that are no ops.

@@ -191,7 +191,8 @@ bool Recorder::expects(const OpDef& op, const Tensor& of) const {
   if (!again_ || !segment_ || segment_->is_closed()) return false;
   const size_t next = segment_->trace_->nodes.size();
   if (next >= again_->nodes.size() || again_->nodes[next].op != &op) return false;
-  if (eager::is_grad_enabled() && eager::requires_grad(of.impl())) return false;  // the tape sees it
+  if (eager::is_grad_enabled() && eager::requires_grad(of.impl()))
+    return false;  // the tape sees it
   const ValueId v = segment_->find_value(IValue(of));
   const std::vector<Operand>& args = again_->nodes[next].args;
   return v < 0 || std::any_of(args.begin(), args.end(), [&](const Operand& o) {

@@ -390,8 +390,7 @@ void Tracker::on_segment(const SegmentEnd& end) {
     const auto source = source_of(known);
     if (!source) return give_up("a graph reads a tensor of unknown origin");
     part.inputs.push_back(output_of(*source));
-    part.rehearsed_inputs.push_back(
-        rehearsed_value(known).value_or(Rehearsal::Value{}));
+    part.rehearsed_inputs.push_back(rehearsed_value(known).value_or(Rehearsal::Value{}));
   }
   note_checks(end);
   const auto index = static_cast<int32_t>(parts_.size());

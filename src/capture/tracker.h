@@ -161,13 +161,7 @@ class Tracker {
 
   // ── numbers that may change between calls ──
   bool has_numbers() const { return !numbers_.empty(); }
-  bool has_fixed_type(Term number) {  // it is found anew, and has to be of its type
-    const NumberStep& step = plan_->numbers[static_cast<size_t>(number.index)];
-    const bool is_computed = step.kind == NumberStep::Kind::kOperator && step.after == 0;
-    numbers_[static_cast<size_t>(number.index)].is_type_read |= is_computed;
-    return is_computed || step.kind == NumberStep::Kind::kArgument ||
-           step.kind == NumberStep::Kind::kDict;
-  }
+  bool has_fixed_type(Term number);         // it is found anew, and is or has to be of its type
   void pin(Term t);                         // this one may not, after all
   void pin_truth(Term t, PyObject* value);  // or may, as long as it is as true as it was
   void pin_all(std::span<const Term> terms);

@@ -406,3 +406,62 @@ def test_forward_hooks_are_part_of_plans():
         assert compiled._counters()["replays"] == 3
         handle.remove()
         assert torch.equal(compiled(torch.ones(1, 2)), layer(torch.ones(1, 2)))
+
+
+LIMITS = [1.5, 2]
+
+
+def star_of_a_list(x):
+    return scaled(*[x, x.sum().item()])
+
+
+def star_of_a_list_from_outside(x):
+    return scaled(*LIMITS) + x
+
+
+def star_of_a_generator(x):
+    return scaled(*(x * i for i in range(3)), by=2)
+
+
+def star_of_an_iterable(x):
+    return scaled(*{"a": 1, "b": 2}.values()) + scaled(*range(2)) + x
+
+
+def scaled(a, b, *rest, by=1):
+    return (a if isinstance(a, torch.Tensor) else a * 1.0) * b * by + len(rest)
+
+
+def type_of_an_item(x):
+    total = x.sum().item() + 1
+    return x * (total if isinstance(total, float) else 0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        star_of_a_list,
+        star_of_a_list_from_outside,
+        star_of_a_generator,
+        star_of_an_iterable,
+        type_of_an_item,
+    ],
+)
+def test_arguments_that_are_unpacked_and_numbers_whose_type_is_asked(function):
+    compiled = torch.compile(function)
+    for i in range(4):
+        assert compiled(torch.ones(2) * i).tolist() == function(torch.ones(2) * i).tolist()
+    assert compiled._counters()["replays"] == 3, compiled._counters()
+    LIMITS[0] += 1
+    assert compiled(torch.ones(2)).tolist() == function(torch.ones(2)).tolist()
+
+
+def test_what_cannot_be_unpacked_is_told_as_in_python():
+    def f(x):
+        try:
+            return scaled(*3)
+        except TypeError as error:
+            return x, str(error)
+
+    compiled = torch.compile(f)
+    assert compiled(torch.ones(1))[1] == f(torch.ones(1))[1]
+    assert "CALL_FUNCTION_EX" in compiled._counters()["why_evaluated"]

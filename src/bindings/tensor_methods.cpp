@@ -25,8 +25,7 @@ PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
 // ── sizes ──
 
 // x.size(), x.size(1), x.size(dim=1); the same for stride.
-PyObject* size_or_stride(PyObject* self, PyObject* args, PyObject* kwargs, const Dims& all,
-                         bool is_size) {
+PyObject* size_or_stride(PyObject* args, PyObject* kwargs, const Dims& all, bool is_size) {
   static const char* names[] = {"dim", nullptr};
   PyObject* dim = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, is_size ? "|O:size" : "|O:stride",
@@ -52,12 +51,12 @@ PyObject* size_or_stride(PyObject* self, PyObject* args, PyObject* kwargs, const
 }
 PyObject* method_size(PyObject* self, PyObject* args, PyObject* kwargs) {
   note_read("size");
-  return guarded([&] { return size_or_stride(self, args, kwargs, impl_of(self)->sizes, true); });
+  return guarded([&] { return size_or_stride(args, kwargs, impl_of(self)->sizes, true); });
 }
 PyObject* method_stride(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     impl_of(self)->storage->data();  // work that was put off decides how its result lies
-    return size_or_stride(self, args, kwargs, impl_of(self)->strides, false);
+    return size_or_stride(args, kwargs, impl_of(self)->strides, false);
   });
 }
 PyObject* method_dim(PyObject* self, PyObject*) {

@@ -123,9 +123,9 @@ class Backward {
     Node* node;
     uint32_t dependencies = 0;
     bool is_claimed = false, is_queued = false, is_needed = true, is_computed = false;
-    std::vector<Tensor> out;                              // if it is computed
-    std::vector<Tensor> gradients;                        // of the node's results
-    std::vector<std::pair<uint32_t, uint32_t>> captures;  // result, place in captured_
+    std::vector<Tensor> out{};                              // if it is computed
+    std::vector<Tensor> gradients{};                        // of the node's results
+    std::vector<std::pair<uint32_t, uint32_t>> captures{};  // result, place in captured_
   };
 
   // ── the part of the tape that is walked ──

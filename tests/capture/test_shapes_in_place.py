@@ -116,3 +116,17 @@ def test_a_copy_between_arguments_that_come_to_overlap_is_refused():
         assert f(base[:4], base[4:]) == "written"
         assert f(base[:4], base[2:6]) == "refused"
         assert f(base[:4], base[:4]) == "written"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_strides_that_a_program_asks_for(backend):
+    @torch.compile(backend=backend)
+    def f(x):
+        out = torch.empty_strided(x.shape, (16, 1))
+        out[:] = x + x
+        return out, out.stride(), out.is_contiguous()
+
+    for rows in (2, 3, 2, 2):
+        out, strides, is_contiguous = f(torch.ones(rows, 8))
+        assert strides == out.stride() == (16, 1) and not is_contiguous
+        assert out.tolist() == torch.full((rows, 8), 2.0).tolist()

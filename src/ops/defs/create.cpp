@@ -120,6 +120,7 @@ void register_empty(Registry& r) {
           reach = size[i] == 0 ? 0 : reach + (reach ? (size[i] - 1) * stride[i] : 0);
         return Tensor::empty(Dims{std::max<int64_t>(reach, 0)}, dtype).as_strided(size, stride, 0);
       })
+      .dynamic_shape("laid out as its strides say, which no shape tells")
       .shape([](const Dims& size, const Dims&, const OptionalDType& dtype) {
         return TensorMeta{size, dtype.value_or(default_dtype())};
       })

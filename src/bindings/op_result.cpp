@@ -5,7 +5,9 @@
 
 #include "bindings/convert.h"
 #include "bindings/tensor_type.h"
+#include "capture/tracker.h"
 #include "eager/batched.h"
+#include "eager/dispatch.h"
 #include "eager/modes.h"
 #include "eager/node.h"
 
@@ -21,19 +23,28 @@ void store_tensor(const char* name, const Tensor& result, PyObject* out) {
   if (eager::is_grad_enabled() &&
       (eager::requires_grad(result.impl()) || eager::requires_grad(target.impl())))
     throw_error(ErrorKind::kRuntime,
-                cat(name, "(): functions with out=... arguments don't support automatic "
-                          "differentiation, but one of the arguments requires grad."));
+                cat(name,
+                    "(): functions with out=... arguments don't support automatic "
+                    "differentiation, but one of the arguments requires grad."));
   if (!can_cast(result.dtype(), target.dtype()))
     throw_error(ErrorKind::kRuntime,
                 cat(name, "(): result type ", result.dtype(),
                     " can't be cast to the desired output type ", target.dtype()));
   if (!(target.sizes() == result.sizes())) {
     if (target.numel() != 0) warn_resized(name);
+    if (capture::Tracker* tracker = capture::current_tracker())
+      tracker->give_up("a tensor given as out= is resized");
     resize(target, result.sizes());
   }
   eager::check_not_batched(target.impl(), "out=");
   eager::check_not_batched(result.impl(), "out=");
   WithoutGil released;
+  if (context()[ContextWord::kKernels] != 0) {  // whoever stands in for kernels must see the write
+    static const OpDef& copy = registry().get("copy_");
+    const IValue args[] = {IValue(target), IValue(result), IValue(false)};
+    eager::run(copy, args);
+    return;
+  }
   copy_into(target, result);
   target.bump_version();
 }
@@ -79,13 +90,12 @@ PyObject* store_out(const char* name, const IValue& result, PyObject* out) {
     return Py_NewRef(out);
   }
   if (!result.is_tuple() && !result.is_list())
-    throw_error(ErrorKind::kType,
-                cat(name, "() got an unexpected keyword argument 'out'"));
+    throw_error(ErrorKind::kType, cat(name, "() got an unexpected keyword argument 'out'"));
   const auto& items = result.items();
   if ((!PyTuple_Check(out) && !PyList_Check(out)) ||
       static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) != items.size())
-    throw_error(ErrorKind::kType, cat(name, "(): argument 'out' must be tuple of ",
-                                      items.size(), " Tensors, not ", type_name(out)));
+    throw_error(ErrorKind::kType, cat(name, "(): argument 'out' must be tuple of ", items.size(),
+                                      " Tensors, not ", type_name(out)));
   for (size_t i = 0; i < items.size(); ++i)
     store_tensor(name, items[i].to_tensor(), PySequence_Fast_ITEMS(out)[i]);
   return Py_NewRef(out);

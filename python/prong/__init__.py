@@ -200,10 +200,11 @@ _OF_SUBMODULES = {
 
 
 def __getattr__(name: str):
-    if name in _OF_NN:
-        return getattr(importlib.import_module("prong.nn.functional"), name)
-    if name in _OF_SUBMODULES:
-        return getattr(importlib.import_module(f"prong.{_OF_SUBMODULES[name]}"), name)
+    where = "nn.functional" if name in _OF_NN else _OF_SUBMODULES.get(name)
+    if where is not None:
+        found = getattr(importlib.import_module(f"prong.{where}"), name)
+        globals()[name] = found  # the next time it is there at once
+        return found
     if name in _SUBMODULES or (not name.startswith("_") and _names.is_own_module(f"prong.{name}")):
         return importlib.import_module(f"prong.{name}")
     _names.raise_missing("prong", name)

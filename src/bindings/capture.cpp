@@ -74,6 +74,9 @@ CoreFunction core_function(PyObject* callable) {
           std::pair("_set_grad_enabled", CoreFunction::kSetMode),
           std::pair("_set_modes", CoreFunction::kSetMode),
           std::pair("_get_modes", CoreFunction::kGetMode),
+          std::pair("_enter_inference_mode", CoreFunction::kSetMode),
+          std::pair("_get_autocast", CoreFunction::kGetAutocast),
+          std::pair("_set_autocast", CoreFunction::kSetAutocast),
           std::pair("_profile_is_on", CoreFunction::kProfileIsOn),
           std::pair("tensor", CoreFunction::kMakeTensor),
           std::pair("as_tensor", CoreFunction::kMakeTensor),
@@ -364,7 +367,8 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
                   " was recorded, since no other fits\n", why_new);
     } else {
       if (!proven) f->unplanned += 1;
-      PRONG_LOG(kCapture, target->name, ": no plan, so calls are evaluated: ", tracker->reason());
+      PRONG_LOG(kCapture, target->name, ": no plan, so calls are evaluated: ", tracker->reason(),
+                tracker->reason_place());
     }
     f->why_evaluated = tracker->reason();
   }

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "capture/evaluator.h"
 #include "capture/instance_access.h"
+#include "capture/outside.h"
 #include "capture/python_names.h"
 #include "capture/session.h"
 
@@ -61,6 +62,20 @@ bool is_module_getattr(PyTypeObject* type) {
              door().module_getattr;
 }
 
+// One of prong's own names, whose module is loaded when it is first asked for.
+bool is_loaded_late(PyObject* module, PyObject* name) {
+  if (!PyModule_CheckExact(module) || PyDict_GetItemWithError(PyModule_GetDict(module), name))
+    return false;
+  const char* own = PyModule_GetName(module);
+  if (!own) PyErr_Clear();
+  return own && (std::strcmp(own, "prong") == 0 || std::strncmp(own, "prong.", 6) == 0);
+}
+
+PyObject* load_late(PyObject* module, PyObject* name) {
+  const Outside outside;
+  return PyObject_GetAttr(module, name);
+}
+
 // The Python function that reading the attribute is about to call: a property's getter or
 // __getattr__. Borrowed.
 PyObject* function_behind(PyObject* object, PyObject* name) {
@@ -103,7 +118,9 @@ Evaluator::Next Evaluator::load_attribute(const Instruction& i, bool is_method) 
   }
   returned_term = {};
   is_escaped_error_followed = false;
-  PyObject* value = PyObject_GetAttr(object, name);
+  PyObject* value = t && !body_ && is_loaded_late(object, name)
+                        ? load_late(object, name)
+                        : PyObject_GetAttr(object, name);
   set_pending_call({});
   if (!value) return Next::kError;
   const Term made = behind ? returned_term : attribute_term(object, owner, name, value);

@@ -131,7 +131,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     return t->make_instance(result);
   if (term.is_same() && !kwnames && PyCFunction_Check(callable) && terms.size() >= 2 &&
       terms[0].is_same() && !PyType_Check(args[0]) && !PyModule_Check(args[0]) &&
-      t->is_plain(terms[1], args[1]) && PyUnicode_CheckExact(args[1]))
+      PyUnicode_CheckExact(args[1]) && t->is_plain(terms[1], args[1]))
     if (const auto followed = asked_attribute(callable, args, terms, result)) return *followed;
   if (term.is_same())
     if (const CoreFunction f = door().core_function(callable); f != CoreFunction::kOther)
@@ -149,7 +149,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     t->give_up("a callable of unknown origin");
     return {};
   }
-  if (self.is_made() && t->made(self).kind == Made::Kind::kFuture)
+  if (self.is_made() && t->peek(self).kind == Made::Kind::kFuture)
     return future_result(callable, self);
   bool all_fit = door().is_op(function) || self.is_tensor();
   for (size_t i = 0; i < terms.size() && all_fit; ++i)
@@ -174,6 +174,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   if (function == is_instance && terms.size() == 2 && terms[0].is_number() && terms[1].is_same() &&
       t->has_fixed_type(terms[0]))
     return Term::same();
+  if (term.is_same() && PyType_Check(function))
+    if (const auto walk = zip_term(function, args, terms, kwnames)) return *walk;
   if (const Term made = number_term(function, self, self_object, args, terms, kwnames, result);
       made.is_known() || !t->is_on())
     return made;

@@ -145,7 +145,17 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     PyObject *container = top(1), *item = top(2);
     const int found = PySequence_Contains(container, item);
     if (found < 0) return Next::kError;
-    if (Tracker* t = tracker()) {
+    Tracker* t = tracker();
+    if (t && term(2).is_number())
+      if (const auto is_in = t->number_in(term(2), item, term(1), container, found != 0)) {
+        PyObject* const answer = (found != 0) != (i.arg != 0) ? Py_True : Py_False;
+        const Term is_so = i.arg ? t->number_unary(kNot, found ? Py_True : Py_False, *is_in, answer)
+                                 : *is_in;
+        drop(2);
+        push(Py_NewRef(answer), is_so);
+        return Next::kGo;
+      }
+    if (t) {
       const bool is_key = t->is_plain(term(2), item);
       if (is_key && term(1).is_same() && is_dict(container)) {
         t->read_dict(container, item, PyDict_GetItem(container, item));

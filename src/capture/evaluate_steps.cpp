@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "capture/evaluator.h"
+#include "capture/outside.h"
 #include "capture/python_names.h"
 #include "capture/python_steps.h"
 #include "capture/session.h"
@@ -13,30 +14,23 @@ namespace {
 
 thread_local Evaluator* innermost = nullptr;
 
-// While the step itself runs: what it does is its own.
-class Outside {
- public:
-  Outside()
-      : tracker_(current_tracker()), frame_(innermost),
-        stand_in_(context()[ContextWord::kKernels]) {
-    set_current_tracker(nullptr);
-    innermost = nullptr;
-    context()[ContextWord::kKernels] = 0;
-  }
-  ~Outside() {
-    context()[ContextWord::kKernels] = stand_in_;
-    innermost = frame_;
-    set_current_tracker(tracker_);
-    if (thread_recorder().tracker() != tracker_) thread_recorder().set_tracker(tracker_);
-  }
-  Outside(const Outside&) = delete;
-  Outside& operator=(const Outside&) = delete;
+}  // namespace
 
- private:
-  Tracker* tracker_;
-  Evaluator* frame_;
-  uint64_t stand_in_;
-};
+Outside::Outside()
+    : tracker_(current_tracker()), frame_(innermost), stand_in_(context()[ContextWord::kKernels]) {
+  set_current_tracker(nullptr);
+  innermost = nullptr;
+  context()[ContextWord::kKernels] = 0;
+}
+
+Outside::~Outside() {
+  context()[ContextWord::kKernels] = stand_in_;
+  innermost = frame_;
+  set_current_tracker(tracker_);
+  if (thread_recorder().tracker() != tracker_) thread_recorder().set_tracker(tracker_);
+}
+
+namespace {
 
 // A value that a step may be given: what code of the standard library does with it runs no code of
 // the program's.

@@ -154,7 +154,19 @@ Term Evaluator::core_call_term(CoreFunction function, PyObject* const* args,
   case CoreFunction::kGetMode:
     return Term::same();
   case CoreFunction::kSetMode:
-    if (terms.size() == 1 && t.is_plain(terms[0], args[0])) return Term::same();
+    if (terms.empty() || (terms.size() == 1 && t.is_plain(terms[0], args[0]))) return Term::same();
+    break;
+  case CoreFunction::kGetAutocast: {  // as when the call began, or as the call set it
+    PyObject* const* items = &PyTuple_GET_ITEM(result, 0);
+    const Term made = t.make(Made::Kind::kTuple, std::vector<Term>(3, Term::same()),
+                             std::vector<PyObject*>(items, items + 3));
+    t.own(made, result);
+    return made;
+  }
+  case CoreFunction::kSetAutocast:
+    if (terms.size() == 3 && t.is_plain(terms[0], args[0]) && terms[1].is_same() &&
+        t.is_plain(terms[2], args[2]))
+      return Term::same();
     break;
   case CoreFunction::kProfileIsOn:
     t.looked_for_profile(result == Py_True);

@@ -108,6 +108,7 @@ Term Evaluator::walked_term(Term iterator, PyObject* value) {
     return {};
   }
   Made& m = t->made(iterator);
+  if (m.is_zip || m.is_enumerate) return zipped_term(iterator, value);
   if (m.kind == Made::Kind::kIterator) {
     const size_t at = m.position++;
     PyObject* source = m.keys[0].get();

@@ -133,6 +133,9 @@ class Evaluator {
   Next update_container(const Instruction& i);
   Next delete_item();
   Term walked_term(Term iterator, PyObject* value);
+  std::optional<Term> zip_term(PyObject* function, PyObject* const* args,
+                               const std::vector<Term>& terms, PyObject* kwnames);
+  Term zipped_term(Term iterator, PyObject* value);
   bool is_error_transparent(PyObject* callable, Term term, PyObject* const* args,
                             const std::vector<Term>& terms);
   bool bind_unannounced(Tracker& t);

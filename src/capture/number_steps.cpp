@@ -124,7 +124,12 @@ PyObject* Plan::find_outside(NumberStep& s, PyObject* const* args) {
     return Py_NewRef(args[s.index]);
   case NumberStep::Kind::kDict:
     if (version_of(s.object.get()) != s.version) {
-      s.last = Kept(PyDict_GetItemWithError(s.object.get(), s.key.get()));
+      PyObject* found = PyDict_GetItemWithError(s.object.get(), s.key.get());
+      if (s.size && found)
+        found = PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == s.size
+                    ? PyTuple_GET_ITEM(found, s.index)
+                    : nullptr;
+      s.last = Kept(found);
       s.version = version_of(s.object.get());
     }
     return Py_XNewRef(s.last.get());

@@ -25,7 +25,7 @@ struct TensorSource {
 struct NumberStep {
   enum class Kind : uint8_t {
     kArgument,   // argument `index`
-    kDict,       // `object`, a dict, at `key`
+    kDict,       // `object`, a dict, at `key`; of a tuple of `size` there item `index`
     kCell,       // what the cell `object` holds
     kConstant,   // `object`
     kOperator,   // `index` for apply_operator, of the numbers `of`
@@ -37,6 +37,7 @@ struct NumberStep {
   };
   Kind kind;
   int32_t index = 0;
+  int32_t size = 0;
   std::vector<int32_t> of{};
   TensorSource tensor{};
   Kept object{}, key{};

@@ -333,6 +333,7 @@ bool Tracker::guards_number(const NumberStep& s, PyObject* value, int32_t place)
     plan_->guards.back().place = place;
     return true;
   case NumberStep::Kind::kDict:
+    if (s.size) return false;
     guard(Guard::Kind::kDict, s.object.get())
         .reads.push_back({Kept(s.key.get()), Kept(value), place});
     return true;

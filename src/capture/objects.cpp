@@ -436,6 +436,7 @@ bool Tracker::vouch(Term t, PyObject* o, bool is_deep, int depth) {
   if (t.is_made()) {
     const Made& m = made(t);
     if (m.kind == Made::Kind::kException) return !is_deep;
+    is_deep |= m.is_zip || m.is_enumerate;  // whoever takes from it gets what its sources hold
     if (!is_deep || m.kind == Made::Kind::kFunction || m.kind == Made::Kind::kMethod ||
         m.kind == Made::Kind::kInstance)
       return true;

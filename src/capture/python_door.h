@@ -19,6 +19,8 @@ enum class CoreFunction : uint8_t {
   kGatherState,
   kGetMode,  // grad mode and inference mode
   kSetMode,
+  kGetAutocast,
+  kSetAutocast,
   kProfileIsOn,
   kMakeTensor,  // of Python data
 };

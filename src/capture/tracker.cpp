@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+#include "base/str.h"
+#include "capture/frame_311.h"
 #include "capture/python_steps.h"
 #include "capture/session.h"
 #include "eager/modes.h"
@@ -38,6 +41,15 @@ Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_sta
   plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   plan_->kwnames = Kept(kwnames);
   plan_->default_dtype = default_dtype();
+}
+
+void Tracker::give_up(std::string reason) {
+  if (!reason_.empty()) return;
+  reason_ = std::move(reason);
+  if (!is_logged(LogTopic::kCapture) || !PyGILState_Check()) return;
+  int line = 0;
+  if (PyCodeObject* code = prong_user_frame("", &line))
+    reason_place_ = cat(" (", PyUnicode_AsUTF8(code->co_filename), ":", line, ")");
 }
 
 Guard& Tracker::guard(Guard::Kind kind, PyObject* object) {
@@ -216,6 +228,7 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
       give_up("what was read from a dict changed during the call");
       return {};
     }
+  if (const Term floats = read_floats(dict, key, value); floats.is_known()) return floats;
   if (PyUnicode_CheckExact(key) && is_input(value)) {
     NumberStep step{NumberStep::Kind::kDict};
     step.object = Kept(dict);

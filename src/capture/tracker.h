@@ -65,6 +65,7 @@ struct Made {
   std::vector<Kept> keys;          // of a dict
   size_t position = 0;             // of an iterator
   Term source;                     // of an iterator: what it walks
+  bool is_zip = false, is_enumerate = false;  // an iterator that walks all of `items`
   bool has_names = false;          // a tuple of a type of its own, as max() gives
   bool is_size = false;            // a tuple of type Size
   Kept type{nullptr};              // of a tuple, where it is a class of the program's
@@ -90,9 +91,8 @@ class Tracker {
 
   bool is_on() const { return reason_.empty(); }
   const std::string& reason() const { return reason_; }
-  void give_up(std::string reason) {
-    if (reason_.empty()) reason_ = std::move(reason);
-  }
+  const std::string& reason_place() const { return reason_place_; }  // where logs tell of it
+  void give_up(std::string reason);
 
   // ── terms ──
   Term argument(PyObject* value, int32_t index);  // of the call itself
@@ -177,6 +177,9 @@ class Tracker {
   Term text_call(PyObject* function, std::span<const Term> terms, PyObject* const* values,
                  PyObject* result, bool is_packed, bool is_safe);
   Term text_operator(int code, PyObject* a, Term ta, PyObject* b, Term tb, PyObject* result);
+  // `number in container`; nothing: what it holds may change in ways that guards do not see.
+  std::optional<Term> number_in(Term number, PyObject* value, Term container_term,
+                                PyObject* container, bool is_in);
   // ==, != and + of tuples that the call made.
   std::optional<Term> tuple_operator(int code, PyObject* a, Term ta, PyObject* b, Term tb,
                                      PyObject* result);
@@ -241,6 +244,7 @@ class Tracker {
   Term read_all(PyObject* dict, int what);
   void read_type(PyTypeObject* type);
   void read_type_of(PyObject* object);
+  Term read_floats(PyObject* dict, PyObject* key, PyObject* tuple);  // of dict[key]
   Term read_list_item(PyObject* list, PyObject* value);
   void read_list(PyObject* list);
   void read_set(PyObject* set);
@@ -393,7 +397,7 @@ class Tracker {
   int32_t keep(PyObject* object);
   int32_t place();
 
-  std::string reason_;
+  std::string reason_, reason_place_;
   std::unique_ptr<Plan> plan_ = std::make_unique<Plan>();
   std::deque<Made> made_;  // references stay good
   struct Known {
@@ -416,6 +420,7 @@ class Tracker {
   NumberMemory* memory_;
   std::vector<Number> numbers_;                                       // beside Plan::numbers
   std::map<std::pair<const void*, const void*>, Term> read_numbers_;  // by dict and key
+  std::map<std::pair<const void*, const void*>, Term> read_tuples_;   // of floats, the same
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::map<std::pair<const void*, const void*>, const TensorImpl*> held_;  // beside Plan::held
   std::map<std::pair<const void*, int32_t>, Term> read_sizes_;  // by tensor and dimension

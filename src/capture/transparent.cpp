@@ -252,6 +252,11 @@ bool Evaluator::follow_transparent(PyObject* function, Term self, PyObject* cons
     changed.insert(changed.end(), terms.begin(), terms.end());
     t->pin_twins(changed);
   }
+  for (const Term& term : terms)  // where it stands now, nobody has seen
+    if (term.is_made() && (t->made(term).is_zip || t->made(term).is_enumerate)) {
+      t->made(term).kind = Made::Kind::kOpaque;
+      t->made(term).is_zip = t->made(term).is_enumerate = false;
+    }
   if (!t->is_on()) return false;
   if (!result) return !has_tensor || is_miss;
   if (is_fragile && !t->find(result).is_known()) return false;

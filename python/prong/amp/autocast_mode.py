@@ -42,7 +42,7 @@ class autocast:
             state.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         )
         self._enabled = enabled and self._check()
-        self._before: list = []
+        self._before = None  # the state outside, and what stood here: blocks may nest
 
     def _check(self):
         if self.device != "cpu":
@@ -60,25 +60,16 @@ class autocast:
         return True
 
     def __enter__(self):
-        self._before.append(
-            (
-                state.is_autocast_enabled(self.device),
-                state.get_autocast_dtype(self.device),
-                state.is_autocast_cache_enabled(),
-            )
-        )
-        state.set_autocast_dtype(self.device, self.fast_dtype)
-        state.set_autocast_enabled(self.device, self._enabled)
-        state.set_autocast_cache_enabled(self._cache_enabled)
+        before = state.get_all(self.device)
+        self._before = (before, self._before)
+        state.set_all(self.device, self._enabled, self.fast_dtype, self._cache_enabled)
         state.autocast_increment_nesting()
         return self
 
     def __exit__(self, *exception):
         state.autocast_decrement_nesting()
-        enabled, dtype, keeps = self._before.pop()
-        state.set_autocast_dtype(self.device, dtype)
-        state.set_autocast_enabled(self.device, enabled)
-        state.set_autocast_cache_enabled(keeps)
+        before, self._before = self._before
+        state.set_all(self.device, *before)
         return False
 
     def __call__(self, func):

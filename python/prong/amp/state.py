@@ -43,6 +43,18 @@ def _set(device_type, enabled, dtype):
         _elsewhere[device_type] = (enabled, dtype)
 
 
+def get_all(device_type):
+    """Whether it is on, the dtype, and whether casts may be kept."""
+    enabled, dtype = _get(device_type)
+    return enabled, dtype, is_autocast_cache_enabled()
+
+
+def set_all(device_type, enabled, dtype, keeps):
+    """What `get_all` gave, or another state."""
+    _set(device_type, enabled, dtype)
+    set_autocast_cache_enabled(keeps)
+
+
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on."""
     return _get(device_type)[0]

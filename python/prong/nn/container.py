@@ -1,5 +1,6 @@
 """Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
 
+import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +11,7 @@ from .parameter import Parameter
 
 
 def _position(index, length):
-    index = index.__index__()
+    index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
     return index + length if index < 0 else index

@@ -1,7 +1,6 @@
 """Schedulers that go up and down, with the momentum against them."""
 
 import math
-from functools import partial
 
 from .scheduler import LRScheduler, check_optimizer, functions_state, one_a_group, put
 
@@ -64,7 +63,7 @@ class CyclicLR(LRScheduler):
         self.gamma = gamma
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
-        self._init_scale_fn()
+        self._init_scale_mode()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = _wants_momentum(optimizer)
@@ -75,20 +74,17 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
-    def _init_scale_fn(self):
-        if self._scale_fn_custom is not None:
-            return
-        self._scale_fn_ref = {
-            "triangular": _same_height,
-            "triangular2": _half_height,
-            "exp_range": partial(pow, self.gamma),
-        }[self.mode]
-        self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
+    def _init_scale_mode(self):
+        if self._scale_fn_custom is None:
+            self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
 
     def scale_fn(self, x):
         """The height of a triangle, as a part of the first one's."""
-        custom = self._scale_fn_custom
-        return self._scale_fn_ref(x) if custom is None else custom(x)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        if self.mode == "exp_range":
+            return self.gamma**x
+        return 1.0 if self.mode == "triangular" else 1 / (2.0 ** (x - 1))
 
     def get_lr(self):
         self._check_stepping()
@@ -97,8 +93,9 @@ class CyclicLR(LRScheduler):
         part = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         height = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
         if self.cycle_momentum:
-            momenta = zip(self.base_momentums, self.max_momentums, strict=True)
-            for group, (low, high) in zip(self.optimizer.param_groups, momenta, strict=True):
+            for group, low, high in zip(
+                self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True
+            ):
                 _put_momentum(group, self.use_beta1, high - (high - low) * part * height)
         return [
             low + (high - low) * part * height
@@ -107,7 +104,6 @@ class CyclicLR(LRScheduler):
 
     def state_dict(self):
         state = super().state_dict()
-        state.pop("_scale_fn_ref", None)
         custom = self._scale_fn_custom
         state["_scale_fn_custom"] = None if custom is None else functions_state([custom])[0]
         return state
@@ -117,15 +113,7 @@ class CyclicLR(LRScheduler):
         custom = state_dict["_scale_fn_custom"]
         if custom is not None:
             vars(self._scale_fn_custom).update(custom)
-        self._init_scale_fn()
-
-
-def _same_height(x):
-    return 1.0
-
-
-def _half_height(x):
-    return 1 / (2.0 ** (x - 1))
+        self._init_scale_mode()
 
 
 def _phase(end_step, start_lr, end_lr, start_momentum, end_momentum):

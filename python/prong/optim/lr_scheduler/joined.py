@@ -67,7 +67,9 @@ class SequentialLR(_Joined):
     def step(self):
         """One step of the scheduler whose turn it is."""
         self.last_epoch += 1
-        index = bisect_right(self._milestones, self.last_epoch)
+        index = 0
+        while index < len(self._milestones) and self._milestones[index] <= self.last_epoch:
+            index += 1
         scheduler = self._schedulers[index]
         if index > 0 and self._milestones[index - 1] == self.last_epoch:
             scheduler._update_lr(0)

@@ -115,7 +115,12 @@ class LRScheduler:
 
     def step(self, epoch=None):
         """Goes one step on (or to the step `epoch`) and sets the rates."""
-        if self._step_count == 1:
+        optimizer = self.optimizer
+        is_ahead = not (
+            hasattr(optimizer.step, "_wrapped_by_lr_sched")
+            and getattr(optimizer, "_opt_called", False)
+        )
+        if is_ahead and self._step_count == 1:  # in this order: else a plan depends on the count
             self._warn_if_ahead()
         self._step_count += 1
         if epoch is not None:
@@ -129,7 +134,7 @@ class LRScheduler:
                 "make sure to call `optimizer.step()` before `lr_scheduler.step()`.",
                 stacklevel=3,
             )
-        elif not getattr(self.optimizer, "_opt_called", False):
+        else:
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In the other order "
                 "no value of the schedule is skipped.",

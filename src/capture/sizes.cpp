@@ -220,8 +220,15 @@ void Tracker::settle_rehearsal(std::vector<bool>& needed) {
 
 std::optional<Term> Tracker::tuple_operator(int code, PyObject* a, Term ta, PyObject* b, Term tb,
                                             PyObject* result) {
+  // A class of the program's may have operators of its own.
+  const auto has_usual_operators = [](PyTypeObject* type) {
+    return type->tp_richcompare == PyTuple_Type.tp_richcompare &&
+           type->tp_as_sequence->sq_concat == PyTuple_Type.tp_as_sequence->sq_concat &&
+           !(type->tp_as_number && type->tp_as_number->nb_add);
+  };
   const auto is_tuple = [&](Term t, PyObject* o) {
-    return PyTuple_Check(o) && (t.is_same() || (t.is_made() && made(t).kind == Made::Kind::kTuple));
+    return PyTuple_Check(o) && (is_size(o) || has_usual_operators(Py_TYPE(o))) &&
+           (t.is_same() || (t.is_made() && made(t).kind == Made::Kind::kTuple));
   };
   if (!(ta.is_made() || tb.is_made()) || !is_tuple(ta, a) || !is_tuple(tb, b)) return std::nullopt;
   const auto item = [&](Term t, PyObject* o, Py_ssize_t i) {

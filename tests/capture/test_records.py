@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import gc
 import weakref
+from typing import NamedTuple
 
 import prong as torch
 import pytest
@@ -237,3 +238,35 @@ def test_a_call_that_no_plan_fits_leaves_nothing_behind():
         assert dropped == [1]
     finally:
         gc.enable()
+
+
+class Pair(NamedTuple):
+    a: torch.Tensor
+    b: torch.Tensor
+
+    def __add__(self, other):
+        return Pair(self.a + other.a, self.b + other.b) if isinstance(other, Pair) else "other"
+
+    def __radd__(self, other):
+        return self if other == 0 else NotImplemented
+
+    def __eq__(self, other):
+        return "alike"
+
+
+class Single(tuple):
+    def __add__(self, other):
+        return Single((self[0] + other[0],))
+
+
+def test_tuples_with_operators_of_their_own_are_no_concatenations():
+    def f(x):
+        s = Pair(x, x) + Pair(x, x * 2)
+        t = sum([s, Pair(x, x)])
+        one = Single((x,)) + Single((x,))
+        return s, t, tuple(s) + (1,), s + (1, 2), s == (x, x), one, type(one) is Single
+
+    compiled = torch.compile(f)
+    for n in (1, 2, 3, 2, 2):
+        x = torch.ones(n)
+        assert repr(compiled(x)) == repr(f(x))

@@ -115,7 +115,9 @@ def run(seed, backend, tally):
     step = make_step(r, model, optimizer, schedule and schedule(optimizer), sink)
     if backend:
         step = torch.compile(step, backend=backend)
-    sizes = r.choice(((4,), (4, 4, 4, 2), (8, 8, 3, 1), range(1, 65), (5, 1, 2, 70)))
+    sizes = r.choice(
+        ((4,), (4, 4, 4, 2), (8, 8, 3, 1), range(1, 65), (5, 1, 2, 70), (6, 1, 0, 3), (1, 1, 0, 2))
+    )
     seen = []
     for i in range(10):
         torch.manual_seed(seed * 100 + i)
@@ -127,7 +129,7 @@ def run(seed, backend, tally):
         elif chance < 0.08:
             model.train(not model.training)
         elif chance < 0.11:
-            t[0] = 7
+            t[:1] = 7
         elif chance < 0.13:
             model[0].bias.grad = None
         elif chance < 0.15:
@@ -136,7 +138,7 @@ def run(seed, backend, tally):
             sink.close()
         try:
             given = text(step(x, y, t))
-        except (RuntimeError, IndexError, ValueError) as error:
+        except (RuntimeError, IndexError, ValueError, ZeroDivisionError) as error:
             given = type(error).__name__, str(error)
         seen.append(
             (

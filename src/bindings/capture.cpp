@@ -579,6 +579,7 @@ PlaceScope::~PlaceScope() {
 void bind_capture(nb::module_& m) {
   PythonDoor& d = door();
   d.is_tensor = [](PyObject* o) { return is_tensor(o); };
+  d.tensor_type = tensor_type;
   d.is_exact_tensor = [](PyObject* o) { return Py_TYPE(o) == tensor_type; };
   d.impl_of = [](PyObject* o) { return impl_of(o); };
   d.number_at = [](const Tensor& t, int64_t index) -> PyObject* {

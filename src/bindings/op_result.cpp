@@ -5,6 +5,7 @@
 
 #include "bindings/convert.h"
 #include "bindings/tensor_type.h"
+#include "capture/session.h"
 #include "capture/tracker.h"
 #include "eager/batched.h"
 #include "eager/dispatch.h"
@@ -28,8 +29,9 @@ void store_tensor(const char* name, const Tensor& result, PyObject* out) {
                     "differentiation, but one of the arguments requires grad."));
   if (!can_cast(result.dtype(), target.dtype()))
     throw_error(ErrorKind::kRuntime,
-                cat(name, "(): result type ", result.dtype(),
-                    " can't be cast to the desired output type ", target.dtype()));
+                cat("result type ", scalar_type_name(result.dtype()),
+                    " can't be cast to the desired output type ",
+                    scalar_type_name(target.dtype())));
   if (!(target.sizes() == result.sizes())) {
     if (target.numel() != 0) warn_resized(name);
     if (capture::Tracker* tracker = capture::current_tracker())
@@ -38,6 +40,7 @@ void store_tensor(const char* name, const Tensor& result, PyObject* out) {
   }
   eager::check_not_batched(target.impl(), "out=");
   eager::check_not_batched(result.impl(), "out=");
+  capture::note_sizes_matter();  // with others it might be resized
   WithoutGil released;
   if (context()[ContextWord::kKernels] != 0) {  // whoever stands in for kernels must see the write
     static const OpDef& copy = registry().get("copy_");

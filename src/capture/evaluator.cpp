@@ -18,6 +18,12 @@ namespace {
 int active_calls = 0;  // under the GIL
 thread_local PendingCall pending;
 
+// Not evaluated, so that nobody sees whose memory it uses.
+PyObject* interpret_frame(PyThreadState* thread, ProngFrame* frame, int throwflag) {
+  thread_recorder().lose_sight();
+  return prong_interpret(thread, frame, throwflag);
+}
+
 // What the garbage collector calls when it happens to run is no part of the call: as long as it
 // computes nothing with tensors, the plan may leave it out.
 PyObject* run_finalizer(PyThreadState* thread, ProngFrame* frame, Tracker* t) {
@@ -38,7 +44,7 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
       return nullptr;
     }
     if (t) t->give_up("calls nest deeply");
-    if (room == StackRoom::kLittle) return prong_interpret(thread, frame, throwflag);
+    if (room == StackRoom::kLittle) return interpret_frame(thread, frame, throwflag);
     PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is full");
     return nullptr;
   }
@@ -46,7 +52,7 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
     const Bytecode* thrown_into = t ? bytecode_of(prong_frame_code(frame)) : nullptr;
     if (!thrown_into || !thrown_into->handlers.empty())
       if (t) t->give_up("an exception is thrown into a generator");
-    return prong_interpret(thread, frame, throwflag);
+    return interpret_frame(thread, frame, throwflag);
   }
   if (prong_is_resumed_generator(thread, frame)) {
     const GeneratorState* state = t ? t->generator(prong_frame_generator(frame)) : nullptr;
@@ -58,7 +64,7 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
       return nullptr;
     }
     if (t) t->give_up("a generator from elsewhere goes on");
-    return prong_interpret(thread, frame, throwflag);
+    return interpret_frame(thread, frame, throwflag);
   }
   if (!prong_is_evaluable(thread, frame)) {
     if (body) {
@@ -66,7 +72,7 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
       return nullptr;
     }
     if (t) t->give_up("a coroutine or class body runs");
-    return prong_interpret(thread, frame, throwflag);
+    return interpret_frame(thread, frame, throwflag);
   }
   if (t && !body && prong_is_collecting(thread) &&
       pending.function != reinterpret_cast<PyObject*>(prong_frame_function(frame)))
@@ -79,7 +85,7 @@ PyObject* hook(PyThreadState* thread, ProngFrame* frame, int throwflag) {
   }
   if (code->is_import) {
     if (t) t->give_up("a module is imported");
-    return prong_interpret(thread, frame, throwflag);
+    return interpret_frame(thread, frame, throwflag);
   }
   return Evaluator(thread, frame, *code).run();
 }
@@ -105,7 +111,7 @@ Evaluator::Evaluator(PyThreadState* thread, ProngFrame* frame, const Bytecode& c
 PyObject* Evaluator::interpret(int unit, int throwflag) {
   prong_set_position(frame_, unit);
   prong_set_stack_top(frame_, static_cast<int>(sp_ - slots_));
-  return prong_interpret(thread_, frame_, throwflag);
+  return interpret_frame(thread_, frame_, throwflag);
 }
 
 // Terms of the parameters, from what the caller said; false where they do not fit this frame.
@@ -294,7 +300,14 @@ PyObject* Evaluator::loop() {
 }
 
 Evaluator::Next Evaluator::step(const Instruction& i) {
-  before_arrays(i);
+  if (thread_recorder().reads_exposed() && uses_arrays(i)) [[unlikely]] {
+    try {
+      thread_recorder().settle(kMemoryIsUsed);
+    } catch (...) {
+      door().set_error();
+      return Next::kError;
+    }
+  }
   switch (i.opcode) {
   case NOP:
   case PRECALL:

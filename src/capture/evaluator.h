@@ -63,7 +63,7 @@ class Evaluator {
   };
 
   Next step(const Instruction& i);
-  void before_arrays(const Instruction& i);  // foreign_memory.cpp
+  bool uses_arrays(const Instruction& i);  // foreign_memory.cpp
   Next step_container(const Instruction& i);
   Next step_operator(const Instruction& i);
   Next step_jump(const Instruction& i);

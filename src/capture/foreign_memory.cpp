@@ -32,6 +32,15 @@ bool holds_arrays(PyObject* o) {
   return false;
 }
 
+// Whatever it walks over.
+bool may_walk_array(PyObject* iterator) {
+  return !PyGen_Check(iterator) && !Py_IS_TYPE(iterator, &PyListIter_Type) &&
+         !Py_IS_TYPE(iterator, &PyTupleIter_Type) && !Py_IS_TYPE(iterator, &PyRangeIter_Type) &&
+         !Py_IS_TYPE(iterator, &PyDictIterKey_Type) &&
+         !Py_IS_TYPE(iterator, &PyDictIterValue_Type) &&
+         !Py_IS_TYPE(iterator, &PyDictIterItem_Type);
+}
+
 // How many operands lie on the stack that the instruction hands to code that might look at arrays.
 int operands_of(const Instruction& i) {
   switch (i.opcode) {
@@ -42,14 +51,23 @@ int operands_of(const Instruction& i) {
   case GET_ITER:
   case UNPACK_SEQUENCE:
   case UNPACK_EX:
-  case FORMAT_VALUE:
+  case LIST_EXTEND:
+  case SET_UPDATE:
   case POP_JUMP_FORWARD_IF_FALSE:
   case POP_JUMP_FORWARD_IF_TRUE:
+  case POP_JUMP_BACKWARD_IF_FALSE:
+  case POP_JUMP_BACKWARD_IF_TRUE:
+  case JUMP_IF_FALSE_OR_POP:
+  case JUMP_IF_TRUE_OR_POP:
     return 1;
+  case FORMAT_VALUE:
+    return i.arg & 4 ? 2 : 1;
   case BINARY_OP:
   case COMPARE_OP:
   case BINARY_SUBSCR:
   case CONTAINS_OP:
+  case DELETE_SUBSCR:
+  case STORE_ATTR:
     return 2;
   case STORE_SUBSCR:
     return 3;
@@ -64,15 +82,11 @@ int operands_of(const Instruction& i) {
 
 }  // namespace
 
-void Evaluator::before_arrays(const Instruction& i) {
-  Recorder& recorder = thread_recorder();
-  if (!recorder.has_work()) return;
+bool Evaluator::uses_arrays(const Instruction& i) {
+  if (i.opcode == FOR_ITER) return may_walk_array(top());
   for (int n = operands_of(i); n > 0; --n)
-    if (holds_arrays(top(n))) {
-      if (recorder.touches_lent_memory())
-        recorder.settle("the memory of a tensor is read or written by other than an op");
-      return;
-    }
+    if (holds_arrays(top(n))) return true;
+  return false;
 }
 
 }  // namespace prong::capture

@@ -344,6 +344,8 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
                      std::string(name_of(plan_.default_dtype)),
                      std::string(name_of(default_dtype())),
                      {}};
+  if (plan_.tensor_type_version != version_of_tensor_type())
+    return GuardText{"the methods of tensors", "others", "as they are now", {}};
   if (word(ContextWord::kAutocast))
     return GuardText{"autocast", "set otherwise", "as it is now", {}};
   if (word(ContextWord::kInterceptor))
@@ -431,6 +433,8 @@ std::string PlanReader::number_text(int32_t number, int depth) const {
       return cat("size ", q.number, " of a computed tensor");
     case Kind::kCount:
       return "the number of elements of a computed tensor";
+    case Kind::kRank:
+      return "how many dimensions a computed tensor has";
     case Kind::kOutputs:
       return "whether an op gives as many tensors as it did (1: it does)";
     default:

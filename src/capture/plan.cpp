@@ -69,6 +69,15 @@ bool holds_the_same(PyObject* dict, PyObject* expected) {
 
 }  // namespace
 
+unsigned version_of_tensor_type() {
+  PyTypeObject* type = door().tensor_type;
+  if (type->tp_version_tag == 0) [[unlikely]] {  // it changed; a look gives it the next one
+    static PyObject* const name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(type, name);
+  }
+  return type->tp_version_tag;
+}
+
 bool read_holds(PyObject* dict, const Guard::Read& r) {
   if (!r.key.get() && PyLong_Check(r.value.get()))
     return PyDict_GET_SIZE(dict) == PyLong_AsSsize_t(r.value.get());
@@ -202,6 +211,7 @@ bool Plan::fits_now(PyObject* const* args, size_t count, PyObject* names) {
        {ContextWord::kModes, ContextWord::kAutocast, ContextWord::kInterceptor})
     if (context[w] != prong::context()[w]) return false;
   if (default_dtype != prong::default_dtype()) return false;
+  if (tensor_type_version != version_of_tensor_type()) return false;
   // Asks Python, so it comes before what is kept in members until run().
   if (has_steps && (prong_is_traced() || !are_steps_plain())) return false;
   if (is_opened()) {

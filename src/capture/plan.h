@@ -51,6 +51,7 @@ struct Guard {
 // It requires no gradient, or is a leaf.
 bool is_plain_leaf(const TensorImpl* t);
 bool read_holds(PyObject* dict, const Guard::Read& read);
+unsigned version_of_tensor_type();
 
 // What is asked of a tensor from outside.
 struct TensorGuard {
@@ -233,6 +234,7 @@ class Plan {
   Kept kwnames{nullptr};
   Context context;      // grad mode and the like
   DType default_dtype;  // of the process, when the recording began
+  unsigned tensor_type_version;  // changes where the program sets a method of tensors
   std::vector<Guard> guards;
   std::vector<TensorGuard> tensors;
   std::vector<Kept> objects;

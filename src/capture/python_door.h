@@ -27,6 +27,7 @@ enum class CoreFunction : uint8_t {
 
 struct PythonDoor {
   CoreFunction (*core_function)(PyObject* callable) = nullptr;
+  PyTypeObject* tensor_type = nullptr;
   bool (*is_tensor)(PyObject* object) = nullptr;
   bool (*is_exact_tensor)(PyObject* object) = nullptr;
   TensorImpl* (*impl_of)(PyObject* tensor) = nullptr;

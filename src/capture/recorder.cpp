@@ -82,6 +82,27 @@ bool are_lists_alike(std::span<const IValue> args) {
   return true;
 }
 
+// Does the view have fewer dimensions where sizes are 1? Asked of the op itself.
+bool follows_rank_from_sizes(const OpDef& op, std::span<const IValue> args) {
+  if (op.family() != Family::kView) return false;
+  int64_t ranks[2];
+  for (const int64_t size : {1, 2}) {
+    const std::vector<IValue> examples = with_tensors(args, [&](const IValue& v) {
+      const TensorImpl& t = *v.tensor_impl();
+      return IValue(Tensor::empty(Dims(t.sizes.size(), size), t.dtype));
+    });
+    try {
+      RecordingOff off;
+      const IValue result = op.kernel()(op, examples);
+      if (!result.is_tensor()) return false;
+      ranks[size - 1] = result.to_tensor().rank();
+    } catch (const std::exception&) {
+      return false;  // not with these arguments
+    }
+  }
+  return ranks[0] != ranks[1];
+}
+
 constexpr const char* kDataShape = "the shape of an op's result depends on data";
 
 // A list of indices with a mask among them, which counts.
@@ -210,16 +231,21 @@ void Recorder::settle(const char* reason) {
   last->run_all();
 }
 
-bool Recorder::touches_lent_memory() const {
-  return has_work() && std::any_of(segment_->read_.begin(), segment_->read_.end(),
-                                   [](const Storage* s) { return s->is_exposed(); });
-}
-
 void Recorder::reading(const Storage& storage) {
   if (!segment_ || segment_->is_closed()) return;
   for (const Storage* s : segment_->read_)
     if (s == &storage)
-      return settle("the memory of a tensor is read or written by other than an op");
+      return settle(kMemoryIsUsed);
+}
+
+void Recorder::lose_sight() {
+  is_blind_ = true;
+  if (!reads_exposed()) return;
+  try {
+    settle(kMemoryIsUsed);
+  } catch (...) {
+    // Who reads a result of this work gets its error then.
+  }
 }
 
 // The op as in eager mode, after what was put off.
@@ -268,6 +294,12 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   }
   for (const IValue& a : args)
     if (!is_plain(a)) return run_now(op, args, "an argument is neither a tensor nor a constant");
+  if (is_blind_) {
+    bool is_exposed = false;
+    for_each_tensor(args,
+                    [&](const IValue& t) { is_exposed |= t.tensor_impl()->storage->is_exposed(); });
+    if (is_exposed) return run_now(op, args, kMemoryIsUsed);
+  }
   if (!gives_tensors(op)) return run_step(op, args, "the op answers with a Python value");
   int written = op.mutated_argument();
   const bool writes_its_result = written >= 0 && args[static_cast<size_t>(written)].is_tensor();
@@ -480,6 +512,9 @@ IValue Recorder::record_view(Segment& s, const OpDef& op, std::span<const IValue
     if (i == 0) node.first_output = v;
   }
   s.trace_->nodes.push_back(std::move(node));
+  if (Tracker* tracker = is_dry_ || is_composing_ ? nullptr : current_tracker();
+      tracker && raw.is_tensor() && !eager::backward_pass() && follows_rank_from_sizes(op, args))
+    tracker->pin_rank(outputs[0].tensor_impl());
   if (raw.is_tensor()) return outputs[0];
   s.trace_->key.push_back(uint64_t{6} << 60 | outputs.size());  // as many as a size, for unbind()
   return raw.is_list() ? IValue::list(std::move(outputs)) : IValue::tuple(std::move(outputs));

@@ -29,6 +29,9 @@ struct IndexCheck {
   std::optional<int64_t> ignored;
 };
 
+inline constexpr const char* kMemoryIsUsed =
+    "the memory of a tensor is read or written by other than an op";
+
 // The tensor work between two points at which its values are needed.
 class Segment final : public DeferredWork {
  public:
@@ -112,6 +115,7 @@ class Segment final : public DeferredWork {
   std::unordered_map<const Storage*, ValueId> by_storage_;
   std::atomic<std::thread::id> running_{};
   bool is_closed_ = false;
+  bool reads_exposed_ = false;  // memory that others may use without a word
   int open_bodies_ = 0;  // forked bodies that may yet be dropped: no other thread runs it meanwhile
   std::condition_variable bodies_closed_;
   std::exception_ptr error_;
@@ -146,8 +150,6 @@ class Recorder final : public eager::KernelStandIn {
   // Runs what was put off. The reason is for reports; null: the end of the call.
   void settle(const char* reason);
   bool has_work() const { return segment_ && !segment_->is_closed() && !segment_->is_empty(); }
-  // Does it read or write memory that others than tensors may look at?
-  bool touches_lent_memory() const;
 
   void set_target(Ref<ProgramCache> cache, SegmentObserver* observer) {
     cache_ = std::move(cache);
@@ -169,6 +171,14 @@ class Recorder final : public eager::KernelStandIn {
   // The recorder that is in charge on this thread, or null.
   static Recorder* current();
   void reading(const Storage& storage);  // memory of an input is touched
+
+  // ── memory that NumPy and others may use without a word ──
+  bool reads_exposed() const {
+    return segment_ && segment_->reads_exposed_ && !segment_->is_closed();
+  }
+  // From now on, Python code runs that is not evaluated: ops over such memory run at once.
+  void lose_sight();
+  void regain_sight() { is_blind_ = false; }
 
   // Who follows the call, on the thread that runs it; ops of a backward pass may be recorded on
   // others, which can only say why there will be no plan.
@@ -209,6 +219,7 @@ class Recorder final : public eager::KernelStandIn {
   TrialRuns trials_;
   std::unordered_set<std::string> reads_data_;  // calls that are no views, see record_view
   const bool is_dry_;
+  bool is_blind_ = false;
   bool is_composing_ = false, has_composed_shortcut_ = false;
   // Of each gradient that was passed on: is it summed over what was spread?
   std::vector<bool> spread_sums_;

@@ -225,6 +225,9 @@ std::optional<int64_t> RehearsalRun::answer(const Rehearsal::Question& q,
   const IValue& v = at(q.value);
   if (!v.is_tensor()) return std::nullopt;
   if (q.kind == Kind::kCount) return v.tensor_impl()->numel;
+  const auto rank = static_cast<int64_t>(v.tensor_impl()->sizes.size());
+  if (q.kind == Kind::kRank) return rank;
+  if (q.number >= rank) return std::nullopt;
   return v.tensor_impl()->sizes[static_cast<size_t>(q.number)];
 }
 

@@ -27,6 +27,7 @@ class Rehearsal {
       kSize,      // of dimension `number` of `value`
       kCount,     // how many elements `value` has
       kOutputs,   // does the op that made `value` give as many results as it did?
+      kRank,      // of `value`
       kShortcut,  // gives shortcut `number` its argument back?
     };
     Kind kind;

@@ -108,6 +108,7 @@ ValueId Segment::add_input(const Tensor& t) {
   trace.key.push_back(uint64_t{1} << 60 | static_cast<uint64_t>(t.dtype()) << 32 |
                       static_cast<uint64_t>(t.rank()) << 20 | alias);
   t.storage()->add_reader();
+  reads_exposed_ |= t.storage()->is_exposed();
   read_.push_back(t.storage().get());  // kept alive by live_
   return v;
 }

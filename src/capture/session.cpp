@@ -35,10 +35,15 @@ Recorder& thread_recorder() {
   return *recorder;
 }
 
+void note_sizes_matter() {
+  if (Tracker* tracker = current_tracker()) tracker->looked_at_sizes();
+}
+
 CallScope::CallScope(CallTarget& target, SegmentObserver* observer) {
   Recorder& r = thread_recorder();
   saved_stand_in_ = context()[ContextWord::kKernels];
   const bool is_nested = saved_stand_in_ != 0;
+  if (!is_nested) r.regain_sight();
   if (is_nested && current_target && current_target->backend == target.backend && !target.is_whole)
     return;
   if (is_nested) r.settle("a function compiled with other settings is called");

@@ -18,6 +18,8 @@ struct CallTarget : RefCounted {
 
 // The recorder of this thread, recording or not. It lives as long as the process.
 Recorder& thread_recorder();
+// What is done now would be another thing for other sizes.
+void note_sizes_matter();
 inline bool is_recording() { return Recorder::current() != nullptr; }
 
 // Records on this thread until finish(). Inside another call of the same back end it changes

@@ -193,6 +193,14 @@ void Tracker::pin_number_of_results(const TensorImpl* first) {
   Py_DECREF(yes);
 }
 
+void Tracker::pin_rank(const TensorImpl* impl) {
+  const auto v = rehearsed_value(impl);
+  if (!v || is_static_) return looked_at_sizes();
+  PyObject* rank = PyLong_FromSize_t(impl->sizes.size());
+  pin(rehearsed({Rehearsal::Question::Kind::kRank, *v, 0}, rank));
+  Py_DECREF(rank);
+}
+
 void Tracker::settle_rehearsal(std::vector<bool>& needed) {
   bool is_asked = false;
   for (size_t i = 0; i < plan_->numbers.size(); ++i)

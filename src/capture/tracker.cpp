@@ -41,6 +41,7 @@ Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_sta
   plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   plan_->kwnames = Kept(kwnames);
   plan_->default_dtype = default_dtype();
+  plan_->tensor_type_version = version_of_tensor_type();
 }
 
 void Tracker::give_up(std::string reason) {

@@ -155,6 +155,7 @@ class Tracker {
   // ── sizes and values of tensors ──
   Term size_of(PyObject* tensor, int32_t dim, PyObject* value);  // dim -1: how many elements
   void pin_size(PyObject* tensor, int32_t dim);
+  void pin_rank(const TensorImpl* impl);  // which follows from sizes, not from ranks
   Term shape_of(PyObject* tensor, PyObject* size);
   Term item_of(PyObject* tensor, PyObject* value);
   Term list_of_items(PyObject* tensor, PyObject* list);

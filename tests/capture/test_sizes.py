@@ -255,3 +255,14 @@ def test_reports_tell_inputs_and_what_is_pinned_by_which_line():
     assert told["argument 'n'"][0] == "any int, an input"
     assert told["size 0 of argument 'x'"][0] == "any int, an input"
     assert told["argument 'n' > 2"] == ("False", line + 2)
+
+
+def test_how_many_dimensions_squeeze_leaves_follows_from_sizes():
+    def f(x):
+        y = x.squeeze()
+        z = x.squeeze(0)
+        return y.dim(), y.shape, y.sum(-1), z.ndim, z.t(), len(y.shape), z.mean(0)
+
+    compiled = torch.compile(f)
+    for shape in [(2, 3), (1, 3), (3, 2), (3, 1), (1, 1), (4, 4), (1, 5)] * 2:
+        assert shown(compiled(filled(*shape))) == shown(f(filled(*shape))), shape

@@ -2,6 +2,8 @@
 
 import random
 
+import random_surroundings
+
 SHAPES = ((3,), (2, 3), (1,), (), (0, 3))
 
 # What no program changes: run once, for all programs.
@@ -15,6 +17,7 @@ class Box:
     tags: list = dataclasses.field(default_factory=list)
     def total(self): return self.value * self.weight
 """
+SHARED += random_surroundings.SHARED
 
 # What every program has at hand beside its arguments.
 PRELUDE = """
@@ -80,6 +83,7 @@ def logged(function):
 def decorated(t, by=2): return t * by
 linear = torch.nn.Linear(3, 3)
 """
+PRELUDE += random_surroundings.PRELUDE
 
 
 class Choices(random.Random):
@@ -120,8 +124,13 @@ class Writer:
     def any(self):
         return self.r.choice((self.number, self.tensor))()
 
+    def number_name(self):
+        return self.r.choice(self.numbers)
+
     def number(self):
         r = self.r
+        if r.random() < 0.08:
+            return r.choice(random_surroundings.numbers(self))
         return r.choice(
             (
                 r.choice(self.numbers),
@@ -159,6 +168,8 @@ class Writer:
 
     def tensor(self):
         r, t = self.r, self.t()
+        if r.random() < 0.08:
+            return r.choice(random_surroundings.tensors(self))
         return r.choice(
             (
                 t,
@@ -282,6 +293,7 @@ class Writer:
             self.records,
             self.sequences,
             self.leave,
+            self.surroundings,
         )
         deep = (
             self.if_,
@@ -503,6 +515,10 @@ class Writer:
             self.emit(f"assert {self.condition()}, 'assertion'")
         else:
             self.emit(f"if {self.condition()}: raise ValueError({self.number()})")
+
+    def surroundings(self):
+        for line in random_surroundings.statements(self):
+            self.emit(line)
 
     # ── compound statements ──
 

@@ -76,6 +76,33 @@ PyObject* load_late(PyObject* module, PyObject* name) {
   return PyObject_GetAttr(module, name);
 }
 
+// Found as attributes of classes are, save for those that __getattr__ of a metaclass gives.
+bool has_usual_class_access(PyTypeObject* meta) {
+  static PyObject* const usual = type_attribute(&PyType_Type, "__getattribute__");
+  return meta->tp_getattro == PyType_Type.tp_getattro ||
+         type_attribute(meta, "__getattribute__") == usual;
+}
+
+// `name` and `value` of an enum's member: it has them under another name.
+PyObject* enum_field(PyObject* object, PyObject* name) {
+  static PyTypeObject* const base = [] {
+    PyObject* module = PyImport_ImportModule("enum");
+    PyObject* found = module ? PyObject_GetAttrString(module, "Enum") : nullptr;
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(found);
+  }();
+  static PyObject *const under_name = interned("_name_"), *const under_value = interned("_value_");
+  if (!base || !PyType_IsSubtype(Py_TYPE(object), base)) return nullptr;
+  PyObject* field = std::strcmp(text_of(name), "name") == 0    ? under_name
+                    : std::strcmp(text_of(name), "value") == 0 ? under_value
+                                                               : nullptr;
+  PyObject* descriptor = field ? _PyType_Lookup(base, name) : nullptr;
+  const bool is_usual = descriptor && _PyType_Lookup(Py_TYPE(object), name) == descriptor &&
+                        has_usual_access(Py_TYPE(object));
+  return is_usual ? field : nullptr;
+}
+
 // The Python function that reading the attribute is about to call: a property's getter or
 // __getattr__. Borrowed.
 PyObject* function_behind(PyObject* object, PyObject* name) {
@@ -118,9 +145,13 @@ Evaluator::Next Evaluator::load_attribute(const Instruction& i, bool is_method) 
   }
   returned_term = {};
   is_escaped_error_followed = false;
+  Tracker* const outer =
+      t && owner.is_same() && enum_field(object, name) ? current_tracker() : nullptr;
+  if (outer) set_current_tracker(nullptr);  // what the descriptor does is known
   PyObject* value = t && !body_ && is_loaded_late(object, name)
                         ? load_late(object, name)
                         : PyObject_GetAttr(object, name);
+  if (outer) set_current_tracker(outer);
   set_pending_call({});
   if (!value) return Next::kError;
   const Term made = behind ? returned_term : attribute_term(object, owner, name, value);
@@ -204,8 +235,14 @@ Term Evaluator::attribute_term(PyObject* object, Term owner, PyObject* name, PyO
   if (PyType_Check(object)) {
     auto* type = reinterpret_cast<PyTypeObject*>(object);
     PyObject* of_class = _PyType_Lookup(Py_TYPE(object), name);  // goes first only if it is data
-    const bool is_usual = Py_TYPE(object)->tp_getattro == PyType_Type.tp_getattro &&
-                          (!of_class || !Py_TYPE(of_class)->tp_descr_set);
+    const bool is_usual_class = has_usual_class_access(Py_TYPE(object));
+    const bool is_usual = is_usual_class && (!of_class || !Py_TYPE(of_class)->tp_descr_set);
+    if (is_usual_class && of_class && of_class == _PyType_Lookup(&PyType_Type, name) &&
+        is_one_of(word, {"__name__", "__qualname__", "__module__", "__mro__", "__bases__"})) {
+      if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return t->same(value);
+      t->read_type(Py_TYPE(object));
+      return t->read_member(object, name, value);
+    }
     if (is_usual && Py_TYPE(object) != &PyType_Type) t->read_type(Py_TYPE(object));
     if (is_usual && _PyType_Lookup(type, name)) {
       t->read_type(type);
@@ -290,6 +327,10 @@ Term Evaluator::instance_attribute(PyObject* object, PyObject* name, PyObject* v
   t->read_type(type);
   t->read_type_of(object);
   PyObject* dict = instance_dict(object);
+  if (PyObject* field = dict ? enum_field(object, name) : nullptr) {
+    PyObject* own = PyDict_GetItemWithError(dict, field);
+    if (own == value) return t->read_dict(dict, field, own, type);
+  }
   if (descriptor && Py_TYPE(descriptor)->tp_descr_set) {
     if (is_one_of(word, {"__dict__", "__class__"})) return Term::same();
     const bool is_slot = Py_IS_TYPE(descriptor, &PyMemberDescr_Type);

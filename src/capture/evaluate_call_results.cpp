@@ -105,6 +105,20 @@ std::optional<Term> Evaluator::asked_attribute(PyObject* callable, PyObject* con
   return found ? read : terms[2];
 }
 
+// variable.get() or variable.get(default)
+Term Evaluator::context_variable_term(PyObject* variable, const std::vector<Term>& terms,
+                                      PyObject* result) {
+  Tracker* t = tracker();
+  PyObject* now = nullptr;
+  if (PyContextVar_Get(variable, nullptr, &now) < 0) PyErr_Clear();
+  Py_XDECREF(now);  // the context keeps it, or the variable
+  t->read_context_variable(variable, now);
+  if (now == result) return t->same(result);
+  if (!now && terms.size() == 1) return terms[0];
+  t->give_up("a context variable with a default of its own");
+  return {};
+}
+
 Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
                           const std::vector<Term>& terms, PyObject* kwnames, PyObject* result) {
   static PyObject* const is_instance = PyDict_GetItemString(PyEval_GetBuiltins(), "isinstance");
@@ -114,6 +128,10 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     t->keep_alive(result);  // so it stays this object
     return t->same(result);
   }
+  if (PyObject* self = term.is_same() && PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable)
+                                                                     : nullptr;
+      self && PyContextVar_CheckExact(self))
+    return context_variable_term(self, terms, result);
   if (term.is_same() && callable == reinterpret_cast<PyObject*>(&PyType_Type) &&
       terms.size() == 1 && terms[0].is_known()) {
     if (terms[0].is_same() && !is_plain_value(args[0])) t->read_type_of(args[0]);

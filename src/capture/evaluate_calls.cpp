@@ -19,6 +19,7 @@ bool is_opaque_function(PyCFunctionObject* f) {
   if (self && !PyModule_Check(self)) {
     if (door().is_tensor(self) || PyType_Check(self)) return false;
     if (reinterpret_cast<PyObject*>(Py_TYPE(self)) == door().size_type) return false;
+    if (PyContextVar_CheckExact(self)) return std::strcmp(f->m_ml->ml_name, "get") != 0;
     if (is_builtin_container(Py_TYPE(self)) || PyGen_Check(self)) return false;
     return !is_one_of(Py_TYPE(self)->tp_name,
                       {"collections.OrderedDict", "collections.deque", "collections.defaultdict"});

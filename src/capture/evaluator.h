@@ -63,6 +63,7 @@ class Evaluator {
   };
 
   Next step(const Instruction& i);
+  Term context_variable_term(PyObject* variable, const std::vector<Term>& terms, PyObject* result);
   bool uses_arrays(const Instruction& i);  // foreign_memory.cpp
   Next step_container(const Instruction& i);
   Next step_operator(const Instruction& i);

@@ -201,6 +201,10 @@ GuardText PlanReader::text_of(const Guard& g) const {
   case Guard::Kind::kMember:
     t.what = cat("attribute ", shown(g.owner.get()), " of ", shown(o));
     break;
+  case Guard::Kind::kContextVariable:
+    t.what = cat("the value of ", shown(o));
+    t.was = g.other.get() ? shown(g.other.get()) : "none";
+    break;
   case Guard::Kind::kFunction:
     t.what = cat("the code and the defaults of ", shown(o));
     t.was = "unchanged";

@@ -162,6 +162,18 @@ bool Tracker::is_method_of(PyObject* function, PyObject* object) {
   return false;
 }
 
+void Tracker::read_context_variable(PyObject* variable, PyObject* value) {
+  plan_->guards.push_back(Guard{Guard::Kind::kContextVariable,
+                                0,
+                                0,
+                                Kept(variable),
+                                Kept(value),
+                                {},
+                                false,
+                                Kept(),
+                                place()});
+}
+
 Term Tracker::read_member(PyObject* object, PyObject* name, PyObject* value) {
   plan_->guards.push_back(
       Guard{Guard::Kind::kMember, 0, 0, Kept(object), Kept(value), {}, false, Kept(name), place()});

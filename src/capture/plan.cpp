@@ -171,6 +171,15 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
     Py_XDECREF(now);
     return same;
   }
+  case Guard::Kind::kContextVariable: {
+    PyObject* now = nullptr;
+    if (PyContextVar_Get(o, nullptr, &now) < 0) PyErr_Clear();
+    const bool same =
+        now == g.other.get() || (now && g.other.get() && is_plain_value(g.other.get()) &&
+                                 same_value(now, g.other.get()));
+    Py_XDECREF(now);
+    return same;
+  }
   case Guard::Kind::kFunction: {
     const auto* f = reinterpret_cast<PyFunctionObject*>(o);
     const auto same = [&](PyObject* now, Py_ssize_t i) {

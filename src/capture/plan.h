@@ -30,6 +30,7 @@ struct Guard {
     kSet,     // the same of a set, in the order in which it gives them
     kCell,    // `object` holds `other`
     kMember,  // attribute `owner` of `object`, which builtin code reads, is `other`
+    kContextVariable,  // `object` has the value `other` in the thread's context; null: none
     kFunction,  // `object` has the code, defaults and keyword defaults of `other` (a tuple)
   };
   struct Read {

@@ -251,6 +251,8 @@ class Tracker {
   void read_set(PyObject* set);
   Term read_cell(PyObject* cell, PyObject* name = nullptr);
   void read_function(PyObject* function);
+  // A context variable; null: it has no value.
+  void read_context_variable(PyObject* variable, PyObject* value);
   // A slot, or another attribute that builtin code reads.
   Term read_member(PyObject* object, PyObject* name, PyObject* value);
 

@@ -102,3 +102,21 @@ def test_a_method_of_tensors_is_set_between_calls(monkeypatch):
             assert str(f(x)) == str((mine(x, 2), x.relu()))
     monkeypatch.setattr(torch.Tensor, "relu", lambda s: s * 7)
     assert f(x)[1].tolist() == [-7.0, 21.0]
+
+
+def test_an_error_of_work_that_an_array_waits_for_comes_from_the_program():
+    def f(x, a, i):
+        y = x[i] * 2
+        a[0] = 5
+        return y
+
+    compiled = torch.compile(f)
+    for i in (0, 0, 7, 1):
+        outcomes = []
+        for g in (f, compiled):
+            a = array()
+            try:
+                outcomes.append((str(g(torch.from_numpy(a), a, torch.tensor([i]))), a.tolist()))
+            except IndexError as error:
+                outcomes.append((str(error), a.tolist()))
+        assert outcomes[0] == outcomes[1]

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <structmember.h>
 
+#include <cstdarg>
 #include <ctime>
 #include <unordered_map>
 
@@ -165,6 +166,20 @@ std::string lines_of(const Trace& trace) {
                                             ": ", why));
 }
 
+// Calls one of our own Python functions: the frames that it runs are none of the program's.
+Owned tell(PyObject* listener, const char* format, ...) {
+  struct Aside {
+    uint64_t saved = std::exchange(context()[ContextWord::kKernels], 0);
+    ~Aside() { context()[ContextWord::kKernels] = saved; }
+  } aside;
+  va_list values;
+  va_start(values, format);
+  const Owned args(Py_VaBuildValue(format, values));
+  va_end(values);
+  checked(args.get());
+  return Owned(checked(PyObject_CallObject(listener, args.get())));
+}
+
 class Observer final : public SegmentObserver {
  public:
   Observer(Target& target, PyObject* listener) : target_(target), listener_(listener) {}
@@ -203,9 +218,8 @@ class Observer final : public SegmentObserver {
     if (!listener_) return;
     WithGil gil;
     Owned description(describe_trace(*trace, NumberInputs(trace->numbers.size(), false)));
-    Owned done(
-        checked(PyObject_CallFunction(listener_, "sOiL", "graph", description.get(), int{is_new},
-                                      static_cast<long long>(program.compile_ns))));
+    tell(listener_, "(sOiL)", "graph", description.get(), int{is_new},
+         static_cast<long long>(program.compile_ns));
   }
 
   void on_first_run(int64_t ns) override {
@@ -235,10 +249,9 @@ class Observer final : public SegmentObserver {
     if (!listener_) return;
     WithGil gil;
     const BreakKind* kind = break_kind(pending_.reason);
-    Owned done(checked(PyObject_CallFunction(listener_, "ss(sis)ss", "break",
-                                             pending_.reason.c_str(), pending_.place.file.c_str(),
-                                             pending_.place.line, pending_.place.function.c_str(),
-                                             kind ? kind->id : "", kind ? kind->hint : "")));
+    tell(listener_, "(ss(sis)ss)", "break", pending_.reason.c_str(), pending_.place.file.c_str(),
+         pending_.place.line, pending_.place.function.c_str(), kind ? kind->id : "",
+         kind ? kind->hint : "");
   }
 
   [[noreturn]] void refuse(const std::string& reason, const Place& place) {

@@ -7,6 +7,7 @@
 #include "bindings/tensor_data.h"
 #include "bindings/tensor_type.h"
 #include "bindings/trace.h"
+#include "capture/session.h"
 #include "eager/batched.h"
 #include "eager/dispatch.h"
 #include "tensor/format.h"
@@ -72,12 +73,24 @@ PyObject* method_element_size(PyObject* self, PyObject*) {
 PyObject* method_storage_offset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(impl_of(self)->offset);
 }
+void* address_of(PyObject* self) {
+  const Tensor t = tensor_of(self);
+  if (capture::is_recording() && t.storage()->deferred())
+    capture::thread_recorder().settle(
+        "the memory of a tensor is read or written by other than an op");
+  return t.raw();
+}
 PyObject* method_data_ptr(PyObject* self, PyObject*) {
-  impl_of(self)->storage->mark_exposed();  // whoever has the address may write there
-  return PyLong_FromVoidPtr(tensor_of(self).raw());
+  return guarded([&] {
+    impl_of(self)->storage->mark_exposed();  // whoever has the address may write there
+    return PyLong_FromVoidPtr(address_of(self));
+  });
 }
 PyObject* method_storage_ptr(PyObject* self, PyObject*) {
-  return PyLong_FromVoidPtr(impl_of(self)->storage->data());
+  return guarded([&] {
+    address_of(self);
+    return PyLong_FromVoidPtr(impl_of(self)->storage->data());
+  });
 }
 PyObject* method_storage_bytes(PyObject* self, PyObject*) {
   return PyLong_FromSize_t(impl_of(self)->storage->bytes());
@@ -319,7 +332,11 @@ PyObject* method_become(PyObject* self, PyObject* other) {
     PRONG_CHECK(!is_leaf || !eager::is_grad_enabled() || to->storage != from->storage, kRuntime,
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation.");
-    to->storage->data();  // recorded work that knows it in this shape comes first
+    // Recorded work that knows it in this shape comes first.
+    if (capture::is_recording() && (to->storage->deferred() || from->storage->deferred()))
+      capture::thread_recorder().settle(
+          "the op changes the shape or the history of a tensor in place");
+    to->storage->data();
     from->storage->data();
     to->storage = from->storage;
     to->offset = from->offset;

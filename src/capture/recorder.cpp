@@ -287,11 +287,26 @@ IValue Recorder::run_refused(const OpDef& op, std::span<const IValue> args) {
   return result;
 }
 
-IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
-  if (op.family() == Family::kHost) {
-    RecordingOff off;  // what reads memory has the segment run by itself
-    return op.kernel()(op, args);
+// What reads memory has the segment run by itself.
+IValue Recorder::run_host(const OpDef& op, std::span<const IValue> args) {
+  constexpr const char* kReason = "the op answers with a Python value";
+  const Ref<Segment> before = has_work() ? segment_ : Ref<Segment>();
+  if (ForkedBody* body = before ? ForkedBody::current() : nullptr)
+    for_each_tensor(args, [&](const IValue& t) {
+      if (t.tensor_impl()->storage->deferred()) body->refuse(kReason);
+    });
+  IValue result;
+  {
+    RecordingOff off;
+    result = op.kernel()(op, args);
   }
+  if (before && before->is_closed() && observer_)
+    observer_->on_break(cat(kReason, " (", op.base_name(), ")"), true);
+  return result;
+}
+
+IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
+  if (op.family() == Family::kHost) return run_host(op, args);
   for (const IValue& a : args)
     if (!is_plain(a)) return run_now(op, args, "an argument is neither a tensor nor a constant");
   if (is_blind_) {

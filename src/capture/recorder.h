@@ -200,6 +200,7 @@ class Recorder final : public eager::KernelStandIn {
   // The same; what it gives is known to the tracker.
   IValue run_step(const OpDef& op, std::span<const IValue> args, const char* reason);
   IValue run_refused(const OpDef& op, std::span<const IValue> args);
+  IValue run_host(const OpDef& op, std::span<const IValue> args);
   IValue run_now(const OpDef& op, std::span<const IValue> args, const char* reason);
   IValue record_view(Segment& s, const OpDef& op, std::span<const IValue> args);
   IValue record_write(Segment& s, const OpDef& op, std::span<const IValue> args, bool runs_at_once);

@@ -208,3 +208,84 @@ def test_a_graph_of_ones_own():
     again = pickle.loads(pickle.dumps(module))
     assert again(value).tolist() == module(value).tolist()
     assert fx.Interpreter(module).run(value).tolist() == module(value).tolist()
+
+
+def test_code_needs_nothing_but_prong():
+    module = graph_of(lambda x: (x * float("inf"), x + float("nan"), x - float("-inf")), ARGS[0])
+    scope = {"prong": torch}
+    exec(module.code, scope)
+    assert str(scope["forward"](None, ARGS[0])) == str(module(ARGS[0]))
+    assert "float('inf')" in module.code and "float('nan')" in module.code
+
+
+def test_what_back_ends_of_pytorch_ask_of_graphs():
+    module = graph_of(lambda x: (x * 2).sin() + 1, torch.ones(2))
+    graph, x = module.graph, torch.randn(2)
+    assert graph.owning_module is module and graph.output_node() is graph.nodes[-1]
+    (sin,) = graph.find_nodes(op="call_function", target=torch.sin)
+    assert [n.name for n in graph.find_nodes(op="placeholder")] == ["arg_1"]
+    assert graph.python_code("self").src == module.code
+    mul = sin.args[0]
+    mul.update_arg(1, 3)
+    assert mul.args[1] == 3 and not sin.is_impure() and graph.output_node().is_impure()
+    sin.target = torch.add
+    sin.insert_arg(1, mul)
+    sin.update_kwarg("alpha", 2)
+    module.recompile()
+    assert module(x)[0].tolist() == (torch.add(x * 3, x * 3, alpha=2) + 1).tolist()
+    other, copies = fx.Graph(), {}
+    other.output(other.graph_copy(graph, copies))
+    assert fx.GraphModule({}, other)(x)[0].tolist() == module(x)[0].tolist()
+    assert fx.map_arg((mul, [mul, 1]), lambda n: n.name) == ("mul_1", ["mul_1", 1])
+    with graph.inserting_after():
+        first = graph.call_function(torch.neg, (graph.nodes[0],))
+    assert graph.nodes[1] is first
+
+    class Doubled(fx.Interpreter):
+        def call_function(self, target, args, kwargs):
+            return super().call_function(target, args, kwargs) * 2
+
+        def output(self, target, args, kwargs):
+            return {"out": super().output(target, args, kwargs)[0]}
+
+    plain = graph_of(lambda x: (x * 2).sin(), torch.ones(2))
+    assert Doubled(plain).run(x)["out"].tolist() == ((x * 2 * 2).sin() * 2).tolist()
+    with pytest.raises(RuntimeError, match="no value for the input arg_1"):
+        Doubled(plain).run()
+
+
+def test_wrong_edits_say_what_is_wrong():
+    module, other = (graph_of(lambda x: (x * 2).sin() + 1, torch.ones(2)) for _ in range(2))
+    graph = module.graph
+    x, mul, sin = list(graph.nodes)[:3]
+    with pytest.raises(RuntimeError, match="sin_1 is one of another graph"):
+        other.graph.erase_node(sin)
+    with pytest.raises(TypeError, match="call_function takes a function, got 'sin'"):
+        graph.call_function("sin", (x,))
+    with pytest.raises(TypeError, match="call_method takes a name, got"):
+        graph.call_method(torch.sin, (x,))
+    with pytest.raises(TypeError, match="takes a Node, got int"):
+        sin.replace_all_uses_with(5)
+    loose = graph.call_function(torch.neg, (x,))
+    with pytest.raises(RuntimeError, match="the last node of a graph is its output"):
+        graph.lint()
+    graph.erase_node(loose)
+    with pytest.raises(RuntimeError, match="was erased"):
+        graph.erase_node(loose)
+    sin.args = (loose,)
+    with pytest.raises(RuntimeError, match="sin_1 reads neg, which was erased"):
+        graph.lint()
+    sin.args = (other.graph.nodes[1],)
+    with pytest.raises(RuntimeError, match="mul_1, which is one of another graph"):
+        graph.lint()
+
+
+def test_files_that_are_no_graphs_are_refused(tmp_path):
+    module, path = graph_of(lambda x: x * 2 + 1, torch.ones(2)), tmp_path / "graph.pt"
+    torch.save({"prong_graph": 99, "nodes": []}, path)
+    with pytest.raises(ValueError, match="holds no graph that this version of prong knows"):
+        fx.GraphModule.load(path)
+    module.save(path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(RuntimeError, match="graph.pt"):
+        fx.GraphModule.load(path)

@@ -147,7 +147,7 @@ def test_every_reason_for_a_break_is_in_the_table():
     ids = [id for id, _ in table]
     assert ids == sorted(set(ids))
     reasons = []
-    for path in [*(SRC / "capture").glob("*.cpp"), SRC / "bindings/capture.cpp"]:
+    for path in [*(SRC / "capture").glob("*.cpp"), *(SRC / "bindings").glob("*.cpp")]:
         text = path.read_text()
         reasons += re.findall(r'settle\(\s*"([^"]+)"', text)
         reasons += re.findall(r'run_now\([^;"]*"([^"]+)"', text)
@@ -291,3 +291,40 @@ def test_functions_kept_out_of_graphs():
     assert outside(torch.ones(1)).item() == 2.0
     with pytest.raises(torch._dynamo.exc.Unsupported, match="outside must not be called"):
         torch.compile(lambda x: outside(x * 2))(torch.ones(1))
+
+
+def test_explain_does_not_disturb_what_it_tells_of():
+    def branches(x):
+        y = x * 2
+        return y.exp() if y.sum() > 0 else y
+
+    report = torch._dynamo.explain(branches)(torch.ones(2))
+    assert report.graph_count == 2 and [b.id for b in report.break_reasons] == ["C002"]
+    assert report.why_evaluated == "" and report.out_guards
+
+
+def broken_by(what):
+    def f(x):
+        y = x * 2
+        what(y)
+        return y + 1
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "what, id",
+    [
+        (lambda y: torch.equal(y, y), "C004"),
+        (lambda y: y.t_(), "C006"),
+        (lambda y: y[y > 1], "C007"),
+        (lambda y: y.data_ptr(), "C009"),
+        (lambda y: torch._dynamo.graph_break(), "C012"),
+        (lambda y: torch.manual_seed(1), "C015"),
+    ],
+)
+def test_each_kind_of_break_is_told_and_refused(what, id):
+    report = torch._dynamo.explain(broken_by(what))(torch.ones(3))
+    assert [b.id for b in report.break_reasons] == [id] and report.break_reasons[0].hint
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=rf"\[{id}\]"):
+        torch.compile(broken_by(what), fullgraph=True)(torch.ones(3))

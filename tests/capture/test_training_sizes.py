@@ -208,9 +208,7 @@ class Pairs(nn.Module):
 @pytest.mark.parametrize("first", [(4, 7), (1, 1), (0, 3)])
 def test_sizes_of_one_and_none_are_the_same_program(model, first):
     sizes = [first, first, (4, 7), (4, 7), (1, 7), (4, 1), (1, 1), (0, 5), (3, 0), (9, 33), (1, 2)]
-    batches = [
-        lambda n=n, t=t: (torch.randn(n, t, 6), torch.randint(0, 3, (n,))) for n, t in sizes
-    ]
+    batches = [lambda n=n, t=t: (torch.randn(n, t, 6), torch.randint(0, 3, (n,))) for n, t in sizes]
     plans = 1 if min(first) > 1 else 2  # what is recorded with sizes of one does not sum
     check(model, adam, classes, batches, plans=plans, evaluated=1 + plans)
 

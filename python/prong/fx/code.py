@@ -29,7 +29,7 @@ def run_body(body, args):
 class _Writer:
     def __init__(self):
         prong = importlib.import_module("prong")
-        self.globals = {"prong": prong, "inf": float("inf"), "nan": float("nan")}
+        self.globals = {"prong": prong}
 
     def function_lines(self, graph, name, parameters):
         names = [node.name for node in graph.nodes if node.op == "placeholder"]
@@ -56,8 +56,12 @@ class _Writer:
             return f"slice({self.value(v.start)}, {self.value(v.stop)}, {self.value(v.step)})"
         if isinstance(v, (_core.dtype, _core.device)):
             return "prong." + repr(v).rpartition("torch.")[2].rpartition("prong.")[2]
+        if isinstance(v, float) and v - v != 0:
+            return f"float('{v}')"
         if v is None or isinstance(v, (bool, int, float, str)):
             return repr(v)
+        if type(v) is dict:
+            return f"{{{', '.join(f'{self.value(k)}: {self.value(x)}' for k, x in v.items())}}}"
         return self.hold(v, "value")
 
     def hold(self, v, stem):

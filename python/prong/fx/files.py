@@ -41,7 +41,10 @@ def save(module, path):
 
 def load(path):
     """(graph, what its get_attr nodes read)."""
-    saved = prong.load(path)
+    try:
+        saved = prong.load(path)
+    except (RuntimeError, EOFError, ValueError) as error:
+        raise RuntimeError(f"{path} is no file of a graph, or a damaged one: {error}") from error
     if not isinstance(saved, dict) or saved.get("prong_graph") != VERSION:
         raise ValueError(f"{path} holds no graph that this version of prong knows")
     graph, made = Graph(), {}

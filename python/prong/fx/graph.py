@@ -33,6 +33,7 @@ class Node:
         self.graph, self.name, self.op, self.target = graph, name, op, target
         self.users = {}
         self.meta = {}
+        self.type = None
         self._args, self._kwargs = (), {}
         self.args, self.kwargs = args, kwargs or {}
 
@@ -81,11 +82,37 @@ class Node:
     def stack_trace(self):
         return self.meta.get("stack_trace")
 
-    def replace_all_uses_with(self, other):
-        changed = list(self.users)
+    def replace_all_uses_with(
+        self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False
+    ):
+        """Has its users read another node; gives those back. `delete_user_cb(user)` says which of them."""
+        if not isinstance(replace_with, Node):
+            raise TypeError(
+                f"replace_all_uses_with() takes a Node, got {type(replace_with).__name__}"
+            )
+        if propagate_meta:
+            replace_with.meta.update(self.meta)
+        changed = [user for user in self.users if delete_user_cb(user)]
         for user in changed:
-            user.replace_input_with(self, other)
+            user.replace_input_with(self, replace_with)
         return changed
+
+    def update_arg(self, index, value):
+        args = list(self._args)
+        args[index] = value
+        self.args = args
+
+    def insert_arg(self, index, value):
+        args = list(self._args)
+        args.insert(index, value)
+        self.args = args
+
+    def update_kwarg(self, key, value):
+        self.kwargs = {**self._kwargs, key: value}
+
+    def is_impure(self):
+        """Whether it does more than give its value, so that it stays though nobody reads it."""
+        return self.op in ("placeholder", "output") or bool(self.meta.get("writes"))
 
     def replace_input_with(self, old, new):
         def put(node):
@@ -145,6 +172,8 @@ class Body:
 class Graph:
     """A list of nodes in the order in which they run: placeholders first, one output last."""
 
+    owning_module = None  # the GraphModule that runs it
+
     def __init__(self):
         self._nodes = []
         self._names = {}
@@ -165,6 +194,12 @@ class Graph:
     def create_node(self, op, target, args=(), kwargs=None, name=None, type_expr=None):
         if op not in KINDS:
             raise ValueError(f"a node's op is one of {', '.join(KINDS)}, not {op!r}")
+        if op == "call_function" and not callable(target):
+            raise TypeError(
+                f"call_function takes a function, got {target!r} ({type(target).__name__})"
+            )
+        if op != "call_function" and not isinstance(target, str):
+            raise TypeError(f"{op} takes a name, got {target!r} ({type(target).__name__})")
         stem = name or (target if isinstance(target, str) else getattr(target, "__name__", op))
         node = Node(self, self._fresh(stem.replace(".", "_")), op, target, args, kwargs)
         at = len(self._nodes) if self._before is None else self._nodes.index(self._before)
@@ -174,17 +209,43 @@ class Graph:
     def placeholder(self, name, type_expr=None):
         return self.create_node("placeholder", name, name=name)
 
-    def call_function(self, function, args=(), kwargs=None):
-        return self.create_node("call_function", function, args, kwargs)
+    def call_function(self, the_function, args=(), kwargs=None, type_expr=None):
+        return self.create_node("call_function", the_function, args, kwargs)
 
-    def call_method(self, method, args=(), kwargs=None):
-        return self.create_node("call_method", method, args, kwargs)
+    def call_method(self, method_name, args=(), kwargs=None, type_expr=None):
+        return self.create_node("call_method", method_name, args, kwargs)
 
-    def get_attr(self, name):
-        return self.create_node("get_attr", name)
+    def call_module(self, module_name, args=(), kwargs=None, type_expr=None):
+        return self.create_node("call_module", module_name, args, kwargs)
 
-    def output(self, result):
+    def get_attr(self, qualified_name, type_expr=None):
+        return self.create_node("get_attr", qualified_name)
+
+    def output(self, result, type_expr=None):
         return self.create_node("output", "output", (result,), name="output")
+
+    def output_node(self):
+        return next(node for node in reversed(self._nodes) if node.op == "output")
+
+    def find_nodes(self, *, op, target=None, sort=True):
+        """The nodes of one kind, in order; with `target`, those that call it."""
+        return [n for n in self._nodes if n.op == op and (target is None or n.target == target)]
+
+    def python_code(self, root_module="self"):
+        """The graph as source: an object with `src` and `globals`."""
+        source, scope = importlib.import_module("prong.fx.code").write_code(self, root_module)
+        return PythonCode(source, scope)
+
+    def graph_copy(self, g, val_map, return_output_node=False):
+        """Copies the nodes of `g` to where nodes go here; gives what it puts out. `val_map` has the copies."""
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_nodes(node.args[0], val_map.__getitem__)
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, val_map.__getitem__)
+        return None
 
     def node_copy(self, node, arg_transform=lambda n: n):
         copied = self.create_node(
@@ -197,7 +258,9 @@ class Graph:
         copied.meta = dict(node.meta)
         return copied
 
-    def erase_node(self, node):
+    def erase_node(self, to_erase):
+        node = to_erase
+        self._check_own(node)
         if node.users:
             raise RuntimeError(f"node {node} is used by {', '.join(n.name for n in node.users)}")
         node.args, node.kwargs = (), {}
@@ -208,30 +271,59 @@ class Graph:
             self._nodes.remove(node)
         self._nodes.insert(self._nodes.index(at) + offset, node)
 
-    def inserting_before(self, node):
-        return _Inserting(self, node)
+    def _check_own(self, node):
+        if not isinstance(node, Node):
+            raise TypeError(f"expected a Node, got {type(node).__name__}")
+        if node.graph is not self:
+            raise RuntimeError(f"node {node} is one of another graph")
+        if node not in self._nodes:
+            raise RuntimeError(f"node {node} was erased")
 
-    def inserting_after(self, node):
-        return _Inserting(self, node.next)
+    def inserting_before(self, n=None):
+        """Where new nodes go: before this one, or before all; in a with block, else from now on."""
+        if n is not None:
+            self._check_own(n)
+        return _Inserting(self, n if n is not None else next(iter(self._nodes), None))
 
-    def eliminate_dead_code(self):
+    def inserting_after(self, n=None):
+        """Where new nodes go: after this one, or after the placeholders."""
+        if n is not None:
+            self._check_own(n)
+            return _Inserting(self, n.next)
+        return _Inserting(self, next((x for x in self._nodes if x.op != "placeholder"), None))
+
+    def eliminate_dead_code(self, is_impure_node=None):
         """Erases calls that nobody reads, save those that write in place; True if there were any."""
         changed = False
         for node in reversed(list(self._nodes)):
-            if node.users or node.op in ("placeholder", "output") or node.meta.get("writes"):
+            if node.users or (is_impure_node or Node.is_impure)(node):
                 continue
             self.erase_node(node)
             changed = True
         return changed
 
     def lint(self):
-        """Raises RuntimeError where a node reads one that comes later or is not here."""
-        seen = set()
-        for node in self._nodes:
+        """Raises RuntimeError where a node reads one that comes later or is not here, or has a name or place that no
+        node may have.
+        """
+        seen, names = set(), set()
+        for i, node in enumerate(self._nodes):
+            if node.graph is not self:
+                raise RuntimeError(f"node {node} is one of another graph")
             for read in node.all_input_nodes:
+                if read.graph is not self:
+                    raise RuntimeError(f"node {node} reads {read}, which is one of another graph")
                 if read not in seen:
-                    raise RuntimeError(f"node {node} reads {read}, which is not defined before it")
+                    where = "is not defined before it" if read in self._nodes else "was erased"
+                    raise RuntimeError(f"node {node} reads {read}, which {where}")
+            if node.name in names:
+                raise RuntimeError(f"two nodes are named {node.name}")
+            if node.op == "output" and i != len(self._nodes) - 1:
+                raise RuntimeError("the last node of a graph is its output, but others follow it")
+            if node.op == "placeholder" and any(n.op != "placeholder" for n in seen):
+                raise RuntimeError(f"placeholder {node} stands behind other nodes")
             seen.add(node)
+            names.add(node.name)
         if self._nodes and self._nodes[-1].op != "output":
             raise RuntimeError("the last node of a graph is its output")
 
@@ -281,6 +373,7 @@ class Graph:
         return "\n".join(lines)
 
 
+PythonCode = namedtuple("PythonCode", "src globals")
 _Reference = namedtuple("_Reference", "name")
 _Function = namedtuple("_Function", "name")  # the function of an op, by the op's name
 
@@ -336,6 +429,11 @@ class NodeList:
 
     def __getitem__(self, index):
         return self._graph._nodes[index]
+
+
+def map_arg(a, fn):
+    """fn(node) in place of each node in a value."""
+    return map_nodes(a, fn)
 
 
 class _Inserting:

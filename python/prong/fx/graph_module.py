@@ -56,6 +56,7 @@ class GraphModule(nn.Module):
 
     def recompile(self):
         """Makes forward() from the graph as it is now."""
+        self.graph.owning_module = self
         code, scope = write_code(self.graph)
         exec(builtins.compile(code, "<graph>", "exec"), scope)
         self.__dict__["_code"], self.__dict__["_forward"] = code, scope["forward"]

@@ -148,9 +148,8 @@ Evaluator::Next Evaluator::load_attribute(const Instruction& i, bool is_method) 
   Tracker* const outer =
       t && owner.is_same() && enum_field(object, name) ? current_tracker() : nullptr;
   if (outer) set_current_tracker(nullptr);  // what the descriptor does is known
-  PyObject* value = t && !body_ && is_loaded_late(object, name)
-                        ? load_late(object, name)
-                        : PyObject_GetAttr(object, name);
+  PyObject* value = t && !body_ && is_loaded_late(object, name) ? load_late(object, name)
+                                                                : PyObject_GetAttr(object, name);
   if (outer) set_current_tracker(outer);
   set_pending_call({});
   if (!value) return Next::kError;

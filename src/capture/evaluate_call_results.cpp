@@ -128,8 +128,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     t->keep_alive(result);  // so it stays this object
     return t->same(result);
   }
-  if (PyObject* self = term.is_same() && PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable)
-                                                                     : nullptr;
+  if (PyObject* self =
+          term.is_same() && PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
       self && PyContextVar_CheckExact(self))
     return context_variable_term(self, terms, result);
   if (term.is_same() && callable == reinterpret_cast<PyObject*>(&PyType_Type) &&

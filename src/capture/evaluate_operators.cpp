@@ -149,8 +149,8 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
     if (t && term(2).is_number())
       if (const auto is_in = t->number_in(term(2), item, term(1), container, found != 0)) {
         PyObject* const answer = (found != 0) != (i.arg != 0) ? Py_True : Py_False;
-        const Term is_so = i.arg ? t->number_unary(kNot, found ? Py_True : Py_False, *is_in, answer)
-                                 : *is_in;
+        const Term is_so =
+            i.arg ? t->number_unary(kNot, found ? Py_True : Py_False, *is_in, answer) : *is_in;
         drop(2);
         push(Py_NewRef(answer), is_so);
         return Next::kGo;

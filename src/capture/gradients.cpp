@@ -27,6 +27,10 @@ bool is_plain_leaf(const TensorImpl* t) {
   return !t->grad_fn && !(t->autograd && eager::view_requires_grad(t));
 }
 
+bool is_view_of_leaf(const TensorImpl* t) {
+  return t->autograd && eager::is_view(t) && eager::meta_of(t)->base.requires_grad();
+}
+
 // ── recording ──
 
 bool Tracker::is_object(PyObject* tensor) const {

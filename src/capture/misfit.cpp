@@ -306,6 +306,10 @@ std::optional<GuardText> PlanReader::misfit_of(const TensorGuard& t, PyObject* c
     const char *plain = "a plain tensor", *inference = "one made in inference mode";
     return differs(t.is_inference ? inference : plain, i->is_inference ? inference : plain);
   }
+  if (plan_.has_writes && is_view_of_leaf(i) != t.is_view_of_leaf) {
+    property("whether gradients see");
+    return differs(t.is_view_of_leaf ? "yes" : "no", t.is_view_of_leaf ? "no" : "yes");
+  }
   if (t.sizes && !(i->sizes == *t.sizes)) {
     property("the shape");
     return differs(cat(DimsView(*t.sizes)),

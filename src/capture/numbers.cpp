@@ -441,8 +441,9 @@ std::vector<bool> refusable_numbers(const Trace& trace) {
   return is_refusable;
 }
 
-void Tracker::bind(Trace& trace, const OpDef& op, size_t argument, const Operand& o, Term t) {
+void Tracker::bind(Trace& trace, const TraceNode& node, size_t argument, const Operand& o, Term t) {
   if (!t.is_number()) return;
+  const OpDef& op = *node.op;
   const auto slot = static_cast<size_t>(o.index);
   const auto i = static_cast<size_t>(t.index);
   if (o.kind != Operand::Kind::kNumber || !is_int_or_float(numbers_[i].value.get())) return pin(t);
@@ -451,8 +452,11 @@ void Tracker::bind(Trace& trace, const OpDef& op, size_t argument, const Operand
   if (numbers_[i].is_pinned || !(varies || numbers_[i].is_seen_changing)) return pin(t);
   if (plan_->numbers[i].after > 0) {
     has_items_ = true;
-    if (recorded.is_int()) sizes_wait_ = true;
-    if (recorded.is_int() && plan_->numbers[i].after > first_write_)
+    const std::string& name = op.schema().arguments[argument].name;
+    const bool may_be_refused = recorded.is_int() || (!takes_any_number(trace, node) &&
+                                                      !is_one_of(name, {"fill_value", "value"}));
+    sizes_wait_ |= may_be_refused;
+    if (may_be_refused && plan_->numbers[i].after > first_write_)
       return give_up("a size that was read from a tensor after something was written");
   }
   if (!varies && !recorded.is_int()) trace.checks_data = true;  // it may refuse the next one
@@ -542,7 +546,7 @@ bool Tracker::bind_arguments(Trace& trace, const TraceNode& node, const OpCall& 
   if (next < positional) return false;
   for (size_t k = positional; k < call.terms.size(); ++k)
     if (!call.terms[k].is_same() && named < by_name) return false;
-  for (const Found& f : found) bind(trace, *node.op, f.argument, f.operand, f.term);
+  for (const Found& f : found) bind(trace, node, f.argument, f.operand, f.term);
   return true;
 }
 
@@ -560,7 +564,7 @@ bool Tracker::bind_operands(Trace& trace, const TraceNode& node, const OpCall& c
     }
     if (!fits) continue;
     for (size_t i = 0; i < n; ++i)
-      bind(trace, *node.op, i, node.args[i], call.terms[turned ? n - 1 - i : i]);
+      bind(trace, node, i, node.args[i], call.terms[turned ? n - 1 - i : i]);
     return true;
   }
   return false;
@@ -651,7 +655,7 @@ void Tracker::bind_index(uint64_t nodes_before, Term key_term, PyObject* key, Te
   if (!all_fit) return pin_given();
   for (const Found& f : found) {
     const TraceNode node = trace->nodes[f.node];
-    bind(*trace, *node.op, f.argument, node.args[f.argument], f.term);
+    bind(*trace, node, f.argument, node.args[f.argument], f.term);
   }
 }
 

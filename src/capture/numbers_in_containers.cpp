@@ -81,8 +81,8 @@ Term Tracker::read_floats(PyObject* dict, PyObject* key, PyObject* tuple) {
     step.key = Kept(key);
     step.index = static_cast<int32_t>(i);
     step.size = static_cast<int32_t>(objects.size());
-    items.push_back(outside_number(std::move(step), dict,
-                                   reinterpret_cast<uint64_t>(key) + i + 1, objects[i]));
+    items.push_back(
+        outside_number(std::move(step), dict, reinterpret_cast<uint64_t>(key) + i + 1, objects[i]));
   }
   const Term made_of = make(Made::Kind::kTuple, std::move(items), std::move(objects));
   own(made_of, tuple);
@@ -103,20 +103,20 @@ std::optional<Term> Evaluator::zip_term(PyObject* function, PyObject* const* arg
   if (terms.size() < count) return std::nullopt;
   for (size_t i = 0; i < count; ++i) {
     const bool has_places =
-        terms[i].is_made() ? t->made(terms[i]).kind == Made::Kind::kTuple ||
-                                 t->made(terms[i]).kind == Made::Kind::kList ||
-                                 is_new_walk(t->made(terms[i]), args[i])
-                           : terms[i].is_same() && (PyRange_Check(args[i]) ||
-                                                    PyTuple_CheckExact(args[i]) ||
-                                                    PyList_CheckExact(args[i]));
+        terms[i].is_made()
+            ? t->made(terms[i]).kind == Made::Kind::kTuple ||
+                  t->made(terms[i]).kind == Made::Kind::kList ||
+                  is_new_walk(t->made(terms[i]), args[i])
+            : terms[i].is_same() && (PyRange_Check(args[i]) || PyTuple_CheckExact(args[i]) ||
+                                     PyList_CheckExact(args[i]));
     if (!has_places) return std::nullopt;
   }
   for (size_t i = count; i < terms.size(); ++i)  // strict, start
     if (!terms[i].is_same() || !is_plain_value(args[i])) return std::nullopt;
   for (size_t i = 0; i < count; ++i)
     if (!terms[i].is_made() && !t->vouch(terms[i], args[i], false)) return std::nullopt;
-  const Term walk = t->make(Made::Kind::kIterator, {terms.begin(), terms.begin() + count},
-                            {args, args + count});
+  const Term walk =
+      t->make(Made::Kind::kIterator, {terms.begin(), terms.begin() + count}, {args, args + count});
   if (!walk.is_made()) return walk;
   Made& m = t->made(walk);
   for (size_t i = 0; i < count; ++i)

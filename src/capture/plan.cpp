@@ -175,8 +175,8 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
     PyObject* now = nullptr;
     if (PyContextVar_Get(o, nullptr, &now) < 0) PyErr_Clear();
     const bool same =
-        now == g.other.get() || (now && g.other.get() && is_plain_value(g.other.get()) &&
-                                 same_value(now, g.other.get()));
+        now == g.other.get() ||
+        (now && g.other.get() && is_plain_value(g.other.get()) && same_value(now, g.other.get()));
     Py_XDECREF(now);
     return same;
   }
@@ -237,6 +237,7 @@ bool Plan::fits_now(PyObject* const* args, size_t count, PyObject* names) {
       return false;
     if (t.sizes && !(i->sizes == *t.sizes && i->strides == *t.strides)) return false;
     if (t.is_leaf && !is_plain_leaf(i)) return false;
+    if (has_writes && is_view_of_leaf(i) != t.is_view_of_leaf) return false;
   }
   for (const Leaf& l : leaves)
     if (!leaf_fits(l, args)) return false;
@@ -489,8 +490,7 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
     for (size_t i = 0; i < programs.size(); ++i) {
       PlanProgram& p = programs[i];
       const bool fits =
-          !known || i == 0 ||
-          indices_fit(known->checks, static_cast<int32_t>(i), args, results);
+          !known || i == 0 || indices_fit(known->checks, static_cast<int32_t>(i), args, results);
       if (!fits || !goes_as_recorded(i) || (p.waits && !fill(i))) {
         PRONG_CHECK(is_undone(), kInternal,
                     "a number that a replay needs after a write cannot be had");

@@ -31,7 +31,7 @@ struct Guard {
     kCell,    // `object` holds `other`
     kMember,  // attribute `owner` of `object`, which builtin code reads, is `other`
     kContextVariable,  // `object` has the value `other` in the thread's context; null: none
-    kFunction,  // `object` has the code, defaults and keyword defaults of `other` (a tuple)
+    kFunction,         // `object` has the code, defaults and keyword defaults of `other` (a tuple)
   };
   struct Read {
     Kept key, value;  // null value: absent. Null key: `value` is the length, or a tuple of all keys
@@ -51,6 +51,8 @@ struct Guard {
 
 // It requires no gradient, or is a leaf.
 bool is_plain_leaf(const TensorImpl* t);
+// A view of one that requires a gradient, even since then only: writes to it may be refused.
+bool is_view_of_leaf(const TensorImpl* t);
 bool read_holds(PyObject* dict, const Guard::Read& read);
 unsigned version_of_tensor_type();
 
@@ -64,6 +66,7 @@ struct TensorGuard {
   int32_t place = -1;                  // in Plan::places
   bool is_leaf = false;                // it must have no history
   bool is_inference = false;           // made in inference mode
+  bool is_view_of_leaf = false;        // asked where the plan writes
 };
 
 // A tensor whose .grad the call read, wrote or added to.
@@ -233,8 +236,8 @@ class Plan {
   std::vector<HeldTensor> held;
   std::vector<PyObject*> strangers;  // none of the containers; kept by `objects`
   Kept kwnames{nullptr};
-  Context context;      // grad mode and the like
-  DType default_dtype;  // of the process, when the recording began
+  Context context;               // grad mode and the like
+  DType default_dtype;           // of the process, when the recording began
   unsigned tensor_type_version;  // changes where the program sets a method of tensors
   std::vector<Guard> guards;
   std::vector<TensorGuard> tensors;

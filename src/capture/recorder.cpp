@@ -234,8 +234,7 @@ void Recorder::settle(const char* reason) {
 void Recorder::reading(const Storage& storage) {
   if (!segment_ || segment_->is_closed()) return;
   for (const Storage* s : segment_->read_)
-    if (s == &storage)
-      return settle(kMemoryIsUsed);
+    if (s == &storage) return settle(kMemoryIsUsed);
 }
 
 void Recorder::lose_sight() {

@@ -92,7 +92,8 @@ void Tracker::watch_tensor(PyObject* tensor, TensorSource source) {
                             {},
                             source.kind == TensorSource::Kind::kObject ? place() : -1,
                             false,
-                            impl->is_inference});
+                            impl->is_inference,
+                            is_view_of_leaf(impl)});
   needs_tape_ |= impl->requires_grad;
 }
 

@@ -66,14 +66,14 @@ struct Made {
   size_t position = 0;             // of an iterator
   Term source;                     // of an iterator: what it walks
   bool is_zip = false, is_enumerate = false;  // an iterator that walks all of `items`
-  bool has_names = false;          // a tuple of a type of its own, as max() gives
-  bool is_size = false;            // a tuple of type Size
-  Kept type{nullptr};              // of a tuple, where it is a class of the program's
-  PyObject* object = nullptr;      // the real one, if the tracker keeps it alive
-  std::vector<Kept> held;          // the objects that the items belong to
-  int32_t given = -1;              // of the containers that the call is given, which
-  bool is_fragile = false;         // a generator that does something when it is dropped
-  bool may_be_fragile = false;     // holds such a one, and ends it itself
+  bool has_names = false;                     // a tuple of a type of its own, as max() gives
+  bool is_size = false;                       // a tuple of type Size
+  Kept type{nullptr};                         // of a tuple, where it is a class of the program's
+  PyObject* object = nullptr;                 // the real one, if the tracker keeps it alive
+  std::vector<Kept> held;                     // the objects that the items belong to
+  int32_t given = -1;                         // of the containers that the call is given, which
+  bool is_fragile = false;                    // a generator that does something when it is dropped
+  bool may_be_fragile = false;                // holds such a one, and ends it itself
 };
 
 // What is known of the values of a generator's frame while it waits.
@@ -371,7 +371,7 @@ class Tracker {
   bool guards_number(const NumberStep& s, PyObject* value, int32_t place);
   void settle_rehearsal(std::vector<bool>& needed);
   int32_t step_of(Term t, PyObject* value);
-  void bind(Trace& trace, const OpDef& op, size_t argument, const Operand& slot, Term t);
+  void bind(Trace& trace, const TraceNode& node, size_t argument, const Operand& slot, Term t);
   bool bind_arguments(Trace& trace, const TraceNode& node, const OpCall& call);
   bool bind_operands(Trace& trace, const TraceNode& node, const OpCall& call);
   Term rehearsed(Rehearsal::Question q, PyObject* value);
@@ -440,7 +440,7 @@ class Tracker {
   bool makes_leaves_ = false, has_composites_ = false, cannot_retrace_ = false;
   std::vector<int32_t> numbers_on_tape_;  // bound before a backward pass
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
-  int32_t first_write_ = std::numeric_limits<int32_t>::max();  // the part
+  int32_t first_write_ = std::numeric_limits<int32_t>::max();                   // the part
   int32_t first_draw_ = std::numeric_limits<int32_t>::max(), last_check_ = -1;  // of data
   bool has_items_ = false, sizes_wait_ = false;
   int32_t num_steps_ = 0;  // that can fail

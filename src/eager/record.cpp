@@ -175,6 +175,12 @@ void check_inplace_view(const Tensor& target) {
   const AutogradMeta& meta = *meta_of(target.impl());
   if (meta.origin == AutogradMeta::Origin::kNoGrad && requires_grad(meta.base.impl()))
     throw_made_without_gradients("is being modified inplace");
+  // The base came to require it after the view was made.
+  PRONG_CHECK(!(can_require_grad(target.dtype()) && meta.base.requires_grad() &&
+                meta.origin != AutogradMeta::Origin::kInference && is_leaf(meta.base)),
+              kRuntime,
+              "a view of a leaf Variable that requires grad is being used in an in-place "
+              "operation.");
 }
 
 void check_inplace(const Tensor& target) {

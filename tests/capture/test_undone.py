@@ -96,3 +96,48 @@ def test_memory_from_outside_is_written_once():
             xs = [torch.zeros(size) for size, _ in calls]
             results.append([(outcome(function, x, n), x.tolist()) for x, (_, n) in zip(xs, calls)])
         assert results[0] == results[1]
+
+
+def test_a_view_whose_base_comes_to_require_gradients_may_not_be_written():
+    """In a replay as in plain Python, and in Python as in PyTorch."""
+
+    def f(x, y):
+        y.zero_()
+        return x + 1
+
+    def given(kind):
+        x, base = torch.ones(3), torch.ones(3)
+        y = base[:] if kind else torch.ones(3)
+        base.requires_grad_(kind == 2)
+        return x, y
+
+    compiled = torch.compile(f)
+    for kind in (0, 1, 0, 2, 1, 0, 2, 0):
+        outcomes = []
+        for function in (f, compiled):
+            x, y = given(kind)
+            try:
+                outcomes.append((function(x, y).tolist(), y.tolist()))
+            except RuntimeError as error:
+                outcomes.append((str(error), y.tolist()))
+        assert outcomes[0] == outcomes[1]
+        assert ("a view of a leaf Variable" in str(outcomes[0])) == (kind == 2)
+    assert compiled._counters()["replays"] >= 3
+
+
+def test_a_number_that_an_op_refuses_after_a_write():
+    def f(x):
+        x.mul_(2)
+        return torch.arange(x.sum().item())
+
+    compiled = torch.compile(f)
+    for value in (1.0, 2.0, 3.0, -1.0, 1.0):
+        outcomes = []
+        for function in (f, compiled):
+            x = torch.ones(2) * value
+            try:
+                outcomes.append((function(x).tolist(), x.tolist()))
+            except RuntimeError as error:
+                line = error.__traceback__.tb_next.tb_lineno
+                outcomes.append((str(error), line, x.tolist()))
+        assert outcomes[0] == outcomes[1]

@@ -595,7 +595,7 @@ class Surroundings:
             lambda: self.options.update(t=torch.ones(3)),
             lambda: scope["G"].update(g=r.randint(0, 3)),
             lambda: scope.update(scale=r.choice((2.0, 1.0, 3))),
-            lambda: scope.update(steps=scope["steps"] + 1),
+            lambda: scope.update(steps=(scope["steps"] or 0) + 1),
             lambda: setattr(o, "scale", r.choice((2, 0.5, 3))),
             lambda: setattr(o, "scale", torch.tensor(2.0)),
             lambda: setattr(scope["O"], "limit", r.randint(1, 4)),

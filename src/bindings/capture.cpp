@@ -369,7 +369,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
     } else if (plan) {
       plan->number = ++target->plans;
       if (is_logged(LogTopic::kGuards)) log_plan(f, *plan);
-      f->plans->add(std::move(plan), &target->replays);
+      f->plans->add(std::move(plan));
       f->unplanned = 0;
       if (f->guard_listener) {
         const Owned callback = Owned::borrow(f->guard_listener);
@@ -567,7 +567,7 @@ nb::object compile(nb::handle function, nb::handle backend, nb::handle identity,
   as_compiled(self)->function = Py_NewRef(function.ptr());
   target->retain();
   as_compiled(self)->target = target.get();
-  as_compiled(self)->plans = new PlanList;
+  as_compiled(self)->plans = new PlanList(&target->replays);
   new (&as_compiled(self)->why_evaluated) std::string;
   return nb::steal(self);
 }

@@ -7,6 +7,7 @@
 #include "bindings/tensor_type.h"
 #include "eager/batched.h"
 #include "eager/dispatch.h"
+#include "eager/record.h"
 
 namespace prong::python {
 
@@ -173,9 +174,8 @@ IValue without_leading_ones(IValue value, int64_t rank) {
 void assign(PyObject* self, PyObject* index, PyObject* value) {
   const Tensor target = tensor_of(self);
   PRONG_CHECK(value, kType, "Tensor does not support deleting items");
-  PRONG_CHECK(
-      !target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(), kRuntime,
-      "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  PRONG_CHECK(!target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(),
+              kRuntime, eager::kWritesViewOfLeaf);
   IValue source = value_to_assign(value, target);
   const Indexing indexing(target, index);
   const Tensor& view = indexing.view();

@@ -10,6 +10,7 @@
 #include "capture/session.h"
 #include "eager/batched.h"
 #include "eager/dispatch.h"
+#include "eager/record.h"
 #include "tensor/format.h"
 
 namespace prong::python {
@@ -330,8 +331,7 @@ PyObject* method_become(PyObject* self, PyObject* other) {
                 to->dtype);
     const bool is_leaf = to->requires_grad && !to->grad_fn;
     PRONG_CHECK(!is_leaf || !eager::is_grad_enabled() || to->storage != from->storage, kRuntime,
-                "a view of a leaf Variable that requires grad is being used in an in-place "
-                "operation.");
+                eager::kWritesViewOfLeaf);
     // Recorded work that knows it in this shape comes first.
     if (capture::is_recording() && (to->storage->deferred() || from->storage->deferred()))
       capture::thread_recorder().settle(

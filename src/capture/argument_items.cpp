@@ -4,6 +4,7 @@
 // call. See tracker.h and plan.h.
 #include <algorithm>
 
+#include "capture/instance_access.h"
 #include "capture/tracker.h"
 
 namespace prong::capture {
@@ -26,23 +27,11 @@ bool has_plain_keys(PyObject* dict) {
 constexpr Py_ssize_t kMaxAttributes = 32;  // of an instance
 constexpr int kMaxDepth = 4;
 
-bool has_name(PyTypeObject* type, const char* word) {
-  PyObject* name = PyUnicode_InternFromString(word);
-  const bool found = name && _PyType_Lookup(type, name);
-  Py_XDECREF(name);
-  return found;
-}
-
 // Of a class that only keeps attributes in a dict and slots, and reads them in the usual way.
 bool is_record_class(PyTypeObject* type) {
   return is_instance_class(type) && Py_TYPE(type) == &PyType_Type &&
          type->tp_getattro == PyObject_GenericGetAttr && !type->tp_finalize && !type->tp_del &&
-         !has_name(type, "__getattr__");
-}
-
-PyObject* attributes_of(PyObject* record) {  // borrowed; null: none
-  PyObject** at = _PyObject_GetDictPtr(record);
-  return at ? *at : nullptr;
+         !type_attribute(type, "__getattr__");
 }
 
 // The slots that are set: their descriptors and values, of each class that has some.
@@ -84,7 +73,7 @@ bool is_record(PyObject* o, int depth) {
   };
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  if (PyObject* dict = attributes_of(o))
+  if (PyObject* dict = instance_dict(o))
     while (PyDict_Next(dict, &position, &key, &value)) {
       is_data = is_data && PyUnicode_CheckExact(key);
       look(value);
@@ -97,7 +86,8 @@ bool is_named_tuple(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   return PyTuple_Check(o) && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) &&
          type->tp_getattro == PyObject_GenericGetAttr && type->tp_iter == PyTuple_Type.tp_iter &&
-         has_name(type, "_fields") && !attributes_of(o) && !has_name(type, "__getattr__");
+         type_attribute(type, "_fields") && !instance_dict(o) &&
+         !type_attribute(type, "__getattr__");
 }
 
 bool is_opened_within(PyObject* o, int depth) {
@@ -117,7 +107,7 @@ std::vector<PyObject*> items_of(PyObject* container) {
   const bool is_dict = PyDict_CheckExact(container);
   PyObject *key, *value;
   Py_ssize_t position = 0;
-  if (PyObject* dict = is_dict ? container : attributes_of(container))
+  if (PyObject* dict = is_dict ? container : instance_dict(container))
     while (PyDict_Next(dict, &position, &key, &value)) items.push_back(value);
   if (!is_dict)
     for_each_slot(container,
@@ -132,7 +122,7 @@ bool is_opened(PyObject* argument) { return is_opened_within(argument, 0); }
 bool ArgumentContainer::holds(PyObject* o) const {
   if (Py_TYPE(o) != type) return false;
   if (!keys.get()) return PySequence_Fast_GET_SIZE(o) == size;
-  PyObject* const dict = is_record ? attributes_of(o) : o;
+  PyObject* const dict = is_record ? instance_dict(o) : o;
   const Py_ssize_t named = PyTuple_GET_SIZE(keys.get());
   if ((dict ? PyDict_GET_SIZE(dict) : 0) + (slots.get() ? PyTuple_GET_SIZE(slots.get()) : 0) !=
       size)
@@ -167,7 +157,7 @@ Term Tracker::container_argument(PyObject* value) {
                       static_cast<Py_ssize_t>(items_of(value).size())};
   c.is_record = is_record;
   if (is_record || !is_sequence(value)) read_type(Py_TYPE(value));
-  if (PyObject* dict = is_dict ? value : is_record ? attributes_of(value) : nullptr) {
+  if (PyObject* dict = is_dict ? value : is_record ? instance_dict(value) : nullptr) {
     c.keys = Kept::steal(PySequence_Tuple(dict));
   } else if (is_record) {
     c.keys = Kept::steal(PyTuple_New(0));

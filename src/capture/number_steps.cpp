@@ -73,10 +73,6 @@ std::optional<int64_t> bits_of(PyObject* number) {
   return bits;
 }
 
-uint64_t version_of(PyObject* dict) {
-  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
-}
-
 constexpr size_t kMaxRemembered = 64;
 
 }  // namespace

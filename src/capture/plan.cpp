@@ -53,8 +53,8 @@ bool same_value(PyObject* a, PyObject* b) {
 
 namespace {
 
-uint64_t version_of(PyObject* dict) {
-  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+bool is_unchanged_dict(const Guard& g) {
+  return g.kind == Guard::Kind::kDict && version_of(g.object.get()) == g.number && !g.is_written;
 }
 
 // The same keys with the same objects, in one order.
@@ -119,7 +119,7 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
            PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG);
   }
   case Guard::Kind::kDict:
-    if (version_of(o) == g.number && !g.is_written) return true;
+    if (is_unchanged_dict(g)) return true;
     for (const Guard::Read& r : g.reads)
       if (!read_holds(o, r)) return false;
     g.number = version_of(o);
@@ -246,8 +246,12 @@ bool Plan::fits_now(PyObject* const* args, size_t count, PyObject* names) {
       (context[ContextWord::kSavingHooks] != prong::context()[ContextWord::kSavingHooks] ||
        eager::is_anomaly_enabled()))
     return false;
-  for (Guard& g : guards)
-    if (is_dead || !holds(g, args)) return false;
+  if (is_dead) return false;
+  for (Guard& g : guards) {
+    if (is_unchanged_dict(g)) continue;  // most are: a module has many
+    // Others may run code of the program's, which may drop what the plan borrows.
+    if (!holds(g, args) || is_dead) return false;
+  }
   if (numbers.empty()) return true;
   found_ = {};
   return find_numbers(args, {}, 0, found_);
@@ -432,7 +436,8 @@ std::optional<PyObject*> Plan::run(PyObject* const* args, std::vector<int64_t>* 
                                    StepLog& log) {
   Found found = std::move(found_);
   // What the programs leave to other threads may drop them.
-  const std::vector<Kept> held = used_late_ ? hold_objects() : std::vector<Kept>();
+  std::vector<Kept> held;
+  for (PyObject* o : used_late_) held.emplace_back(o);
   const std::vector<Kept> opened = std::move(opened_);
   found_ = {};
   opened_.clear();

@@ -339,7 +339,7 @@ class Plan {
   void borrow_dicts();
   std::vector<Kept> borrowed_;  // weak references
   std::unordered_set<const Kept*> lent_;
-  bool used_late_ = false;  // some of them, after the programs have run
+  std::vector<PyObject*> used_late_;  // of them: after the programs have run
   std::shared_ptr<PlanLink> link_;
   Found found_;               // by fits(), for the run() that follows
   std::vector<Kept> opened_;  // the same: arguments, and the items of their containers
@@ -353,6 +353,9 @@ void append_geometry(std::vector<int64_t>& to, std::span<const TensorImpl* const
 // And of a number that an op might refuse.
 void append_number(std::vector<int64_t>& to, const IValue& n);
 
+inline uint64_t version_of(PyObject* dict) {  // another one after each change
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+}
 // A dict or an OrderedDict, not of a class that may do otherwise.
 inline bool is_dict(PyObject* o) { return PyDict_CheckExact(o) || Py_IS_TYPE(o, &PyODict_Type); }
 inline bool is_interned(PyObject* o) {

@@ -91,8 +91,10 @@ void Plan::borrow_objects(PlanList& list) {
     }
   }
   borrow_dicts();
-  for (const Kept& k : objects) used_late_ |= lent_.count(&k) != 0;
-  for (const Effect& e : effects) used_late_ |= lent_.count(&e.owner) != 0;
+  for (const Kept& k : objects)
+    if (lent_.count(&k)) used_late_.push_back(k.get());
+  for (const Effect& e : effects)
+    if (lent_.count(&e.owner)) used_late_.push_back(e.owner.get());
 }
 
 // The attributes of a borrowed object: a guard asks first whether they are still in that dict.
@@ -153,9 +155,8 @@ int Plan::traverse(visitproc visit, void* arg) const {
 
 PlanList::~PlanList() { clear(); }
 
-void PlanList::add(std::unique_ptr<Plan> plan, const int64_t* replays) {
-  replays_ = replays;
-  plan->replays_before = *replays;
+void PlanList::add(std::unique_ptr<Plan> plan) {
+  plan->replays_before = *replays_;
   plans_.insert(plans_.begin(), std::move(plan));
   const std::shared_ptr<Plan> first = plans_.front();
   first->borrow_objects(*this);
@@ -166,8 +167,8 @@ void PlanList::clear() {
   num_useless_ = 0;
 }
 
-void PlanList::died(const Plan* plan) {
-  const_cast<Plan*>(plan)->is_dead = true;
+void PlanList::died(Plan* plan) {
+  plan->is_dead = true;
   num_useless_ = *replays_ == plan->replays_before ? num_useless_ + 1 : 0;
   has_dead_ = true;
   if (num_users_ == 0) drop_dead();

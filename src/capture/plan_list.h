@@ -13,7 +13,8 @@ namespace prong::capture {
 // any more, and it is dropped with all that it keeps. The GIL is held.
 class PlanList {
  public:
-  PlanList() = default;
+  // `replays`: how many there were of the function so far.
+  explicit PlanList(const int64_t* replays) : replays_(replays) {}
   ~PlanList();
   PlanList(const PlanList&) = delete;
   PlanList& operator=(const PlanList&) = delete;
@@ -24,12 +25,11 @@ class PlanList {
   auto end() const { return plans_.end(); }
   const std::shared_ptr<Plan>& operator[](size_t i) const { return plans_[i]; }
   void move_up(size_t i) { std::swap(plans_[i], plans_[i - 1]); }
-  // `replays`: how many there were of this function, when the plan was recorded.
-  void add(std::unique_ptr<Plan> plan, const int64_t* replays);
+  void add(std::unique_ptr<Plan> plan);
   void clear();
   // So many plans in a row died before any was replayed.
   size_t num_useless() const { return num_useless_; }
-  void died(const Plan* plan);
+  void died(Plan* plan);
 
   // While somebody walks over the list or runs one of its plans, none is taken out.
   class Use {
@@ -52,7 +52,7 @@ class PlanList {
   int num_users_ = 0;
   bool has_dead_ = false;
   size_t num_useless_ = 0;
-  const int64_t* replays_ = nullptr;
+  const int64_t* replays_;
 };
 
 }  // namespace prong::capture

@@ -216,7 +216,7 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
   }
   if (g.is_written && !is_interned(key))
     give_up("a dict that the call wrote to is read by other keys");
-  g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+  g.number = version_of(dict);
   if (const auto n = read_numbers_.find({dict, key}); n != read_numbers_.end()) {
     if (value == numbers_[static_cast<size_t>(n->second.index)].value.get()) return n->second;
     give_up("what was read from a dict changed during the call");
@@ -247,7 +247,7 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
 void Tracker::read_length(PyObject* dict) {
   Guard& g = guard(Guard::Kind::kDict, dict);
   if (g.is_written) return give_up("the length of a dict that the call wrote to");
-  g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+  g.number = version_of(dict);
   PyObject* n = PyLong_FromSsize_t(PyDict_GET_SIZE(dict));
   g.reads.push_back({Kept(nullptr), Kept(n), place()});
   Py_DECREF(n);
@@ -281,7 +281,7 @@ Term Tracker::read_all(PyObject* dict, int what) {
   }
   if (PyDict_CheckExact(dict)) {
     Guard& g = guard(Guard::Kind::kDict, dict);
-    g.number = reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+    g.number = version_of(dict);
     g.reads.push_back({Kept(nullptr), Kept(order), place()});
   } else {
     guard(Guard::Kind::kOrder, dict).other = Kept(order);

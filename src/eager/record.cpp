@@ -178,9 +178,7 @@ void check_inplace_view(const Tensor& target) {
   // The base came to require it after the view was made.
   PRONG_CHECK(!(can_require_grad(target.dtype()) && meta.base.requires_grad() &&
                 meta.origin != AutogradMeta::Origin::kInference && is_leaf(meta.base)),
-              kRuntime,
-              "a view of a leaf Variable that requires grad is being used in an in-place "
-              "operation.");
+              kRuntime, kWritesViewOfLeaf);
 }
 
 void check_inplace(const Tensor& target) {
@@ -189,9 +187,7 @@ void check_inplace(const Tensor& target) {
               "a leaf Variable that requires grad is being used in an in-place operation.");
   if (!is_view(t)) return;
   const AutogradMeta& meta = *meta_of(t);
-  PRONG_CHECK(!(meta.base.requires_grad() && is_leaf(meta.base)), kRuntime,
-              "a view of a leaf Variable that requires grad is being used in an in-place "
-              "operation.");
+  PRONG_CHECK(!(meta.base.requires_grad() && is_leaf(meta.base)), kRuntime, kWritesViewOfLeaf);
   if (meta.origin == AutogradMeta::Origin::kSeveral)
     throw_error(ErrorKind::kRuntime,
                 cat("Output ", t->output_nr, " of ",

@@ -27,6 +27,8 @@ void refresh_view(const Tensor& view);
 // target was written by the op of `node`: its history, or that of the tensor it is a view of,
 // becomes the node's. `edge` is the one of the node's edges that leads to the old value.
 void rebase_history(const Tensor& target, Ref<Node> node, size_t edge);
+inline constexpr const char* kWritesViewOfLeaf =
+    "a view of a leaf Variable that requires grad is being used in an in-place operation.";
 // Raises where an in-place op on this tensor would spoil gradients.
 void check_inplace(const Tensor& target);
 // The same where nothing that the op reads needs gradients.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "eager/dispatch.h"
+#include "eager/record.h"
 #include "graph/host/tables.h"
 #include "ops/boxing.h"
 
@@ -110,9 +111,8 @@ IValue get_item(Args a) {
 
 IValue set_item(Args a) {
   const Tensor target = a[0].to_tensor();
-  PRONG_CHECK(
-      !target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(), kRuntime,
-      "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  PRONG_CHECK(!target.requires_grad() || !eager::is_leaf(target) || !eager::is_grad_enabled(),
+              kRuntime, eager::kWritesViewOfLeaf);
   const Indexing indexing(target, a[1].items());
   IValue source = a[2];
   if (indexing.is_advanced()) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "capture/recorder.h"
 #include "capture/trace_graph.h"
@@ -14,20 +15,32 @@ namespace prong::capture {
 
 thread_local uint64_t effects_done = 0;
 
+namespace {
+
+// May the value lie in memory that the trace was given? What a reshape gives is a copy for some
+// sizes and a view for others.
+bool may_be_outside(const Trace& trace, const Operand& o) {
+  if (o.kind == Operand::Kind::kList) {
+    const std::vector<Operand>& items = trace.lists[static_cast<size_t>(o.index)];
+    return std::any_of(items.begin(), items.end(),
+                       [&](const Operand& item) { return may_be_outside(trace, item); });
+  }
+  if (o.kind != Operand::Kind::kValue) return false;
+  const ValueId first = trace.values[static_cast<size_t>(o.index)].storage;
+  if (first < 0) return true;
+  const int32_t producer = trace.values[static_cast<size_t>(first)].producer;
+  if (producer < 0) return true;
+  const TraceNode& maker = trace.nodes[static_cast<size_t>(producer)];
+  const int viewed = maker.op->viewed_argument();
+  return viewed >= 0 && may_be_outside(trace, maker.args[static_cast<size_t>(viewed)]);
+}
+
+}  // namespace
+
 bool writes_outside(const Trace& trace, const TraceNode& node) {
   const uint64_t written = node.op->written_arguments();
-  const auto is_outside = [&](const Operand& o, const auto& self) -> bool {
-    if (o.kind == Operand::Kind::kList) {
-      const std::vector<Operand>& items = trace.lists[static_cast<size_t>(o.index)];
-      return std::any_of(items.begin(), items.end(),
-                         [&](const Operand& item) { return self(item, self); });
-    }
-    if (o.kind != Operand::Kind::kValue) return false;
-    const ValueId first = trace.values[static_cast<size_t>(o.index)].storage;
-    return first < 0 || trace.values[static_cast<size_t>(first)].producer < 0;
-  };
   for (size_t i = 0; written >> i && i < node.args.size(); ++i)
-    if (written >> i & 1 && is_outside(node.args[i], is_outside)) return true;
+    if (written >> i & 1 && may_be_outside(trace, node.args[i])) return true;
   return false;
 }
 
@@ -39,10 +52,8 @@ class BodyCounts {
  public:
   explicit BodyCounts(const Trace& trace) : regions_(trace.regions) {}
   void enter(int32_t node) {  // node after node
-    while (!open_.empty() && node >= open_.back().end) {
+    for (; !open_.empty() && node >= open_.back().end; open_.pop_back())
       context()[ContextWord::kSequence] = open_.back().count;
-      open_.pop_back();
-    }
     for (; next_ < regions_.size() && regions_[next_].first <= node; ++next_)
       if (node < regions_[next_].end)
         open_.push_back({regions_[next_].end, context()[ContextWord::kSequence]});
@@ -78,7 +89,8 @@ class NodeLoop final : public Runner {
     for (size_t i = 0; i < trace_->inputs.size(); ++i)
       values[static_cast<size_t>(trace_->inputs[i])] = inputs[i];
     std::vector<IValue> args;
-    const ContextGuard restore;
+    std::optional<ContextGuard> restore;
+    restore.emplace();
     BodyCounts counts(*trace_);
     for (size_t i = 0; i < trace_->nodes.size(); ++i) {
       const TraceNode& n = trace_->nodes[i];
@@ -92,6 +104,10 @@ class NodeLoop final : public Runner {
       store(n, std::move(result), values);
       for (const ValueId v : dies_after_[i]) values[static_cast<size_t>(v)] = {};
     }
+    counts.enter(static_cast<int32_t>(trace_->nodes.size()));
+    const uint64_t count = context()[ContextWord::kSequence];
+    restore.reset();
+    context()[ContextWord::kSequence] = count;  // the next program goes on from here
     std::vector<IValue> results;
     for (const ValueId v : trace_->outputs) results.push_back(values[static_cast<size_t>(v)]);
     return results;

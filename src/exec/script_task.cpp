@@ -7,6 +7,7 @@
 #include <new>
 
 #include "exec/run.h"
+#include "runtime/context.h"
 #include "runtime/future.h"
 
 namespace prong::exec {
@@ -76,7 +77,10 @@ Ref<Future> ScriptTask::make_future() {
   return future;
 }
 
-Ref<Task> ScriptTask::finish(IValue value) { return future_->finish_value(std::move(value)); }
+Ref<Task> ScriptTask::finish(IValue value) {
+  last_sequence_ = context()[ContextWord::kSequence];
+  return future_->finish_value(std::move(value));
+}
 
 Ref<Traceback> ScriptTask::traceback() const {
   auto out = make_ref<Traceback>();
@@ -140,6 +144,9 @@ IValue run(Function& function, std::vector<IValue> args) {
   Ref<ScriptTask> task = task_for(function, args, {});
   const Ref<Future> future = task->make_future();
   future->wait();
+  // The caller counts on as if the function's body stood there: sums of gradients go by these
+  // counts.
+  if (!future->has_error()) context()[ContextWord::kSequence] = task->last_sequence();
   return future->value();
 }
 

@@ -29,6 +29,9 @@ class ScriptTask final : public Task {
   Ref<Task> run() override;
   const char* name() const override { return site_ ? "<forked function>" : nullptr; }
 
+  // How far the task counted the nodes of the tape; once it has given its value.
+  uint64_t last_sequence() const { return last_sequence_; }
+
  private:
   struct Frame {
     const Program* program;
@@ -83,6 +86,7 @@ class ScriptTask final : public Task {
   Ref<ForkSite> site_;
   std::vector<ContextManager*> managers_;  // entered and not left; registers own them
   std::vector<std::pair<size_t, Ref<RefCounted>>> kept_;  // programs of methods, by depth of frames
+  uint64_t last_sequence_ = 0;
   bool is_off_thread_ = true;
 };
 

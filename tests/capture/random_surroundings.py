@@ -101,7 +101,11 @@ def statements(writer):
                 f"current.reset({name})",
             ),
             (f"{t}.tag = {r.randint(1, 4)}", f"log.append({t}.tag)"),
-            (f"{name} = adder({t})", f"log.append({name}(1).tolist())", f"log.append({name}(2).tolist())"),
+            (
+                f"{name} = adder({t})",
+                f"log.append({name}(1).tolist())",
+                f"log.append({name}(2).tolist())",
+            ),
             ("log.append(Mode.ADD.name)",),
             ("log.append(cached.cache_info().currsize)",),
             ("deep.__dict__.pop('once', None)",),
@@ -111,7 +115,11 @@ def statements(writer):
                 f"{name} = [weakref.ref(Box(1), lambda _: log.append('gone'))]",
                 f"log.append({name}[0]() is None)",
             ),
-            (f"match Mode({r.choice((1, 2))}):", "    case Mode.ADD: log.append('add')", "    case _: log.append('other')"),
+            (
+                f"match Mode({r.choice((1, 2))}):",
+                "    case Mode.ADD: log.append('add')",
+                "    case _: log.append('other')",
+            ),
             (f"log.append(sorted(locals())[:{r.randint(1, 2)}])",),
         )
     )

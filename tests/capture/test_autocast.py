@@ -82,7 +82,9 @@ def test_around():
     compiled = torch.compile(lambda x: m(x) * 2)
     for i in range(12):
         x = torch.randn(4, 6)
-        with torch.autocast("cpu", enabled=i % 3 != 0, dtype=(torch.bfloat16, torch.float16)[i % 2]):
+        with torch.autocast(
+            "cpu", enabled=i % 3 != 0, dtype=(torch.bfloat16, torch.float16)[i % 2]
+        ):
             assert outcome(m(x) * 2) == outcome(compiled(x))
     assert compiled._counters()["replays"] == 8
 

@@ -561,6 +561,30 @@ def test_gradients_through_bodies_sum_in_the_order_of_plain_forks():
     assert compiled._counters()["replays"] > 10
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (64, 1024)], ids=["in order", "tasks"])
+def test_a_number_between_forks_leaves_the_order_of_sums(shape):
+    def f(x):
+        x = x - 1
+
+        def body(a, by=1):
+            return a.tanh() * 2.5 + x * by
+
+        first = torch.jit.fork(body, x[0])
+        by = int(x.sum() * 0.5) % 5  # a graph ends here: the other fork stands in the next one
+        return (torch.jit.fork(body, x, by).wait() + x) * first.wait()
+
+    compiled = torch.compile(f)
+    torch.manual_seed(0)
+    for _ in range(12):
+        drawn, sums = torch.randn(shape, dtype=torch.float64), []
+        for function in (f, compiled):
+            x = drawn.clone().requires_grad_()
+            function(x).sum().backward()
+            sums.append(x.grad)
+        assert torch.equal(*sums)
+    assert compiled._counters()["replays"] == 11
+
+
 def test_a_generator_with_a_finally_runs_it_once():
     log = []
 

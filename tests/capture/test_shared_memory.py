@@ -64,9 +64,7 @@ def interpreted(x, a):
         return done.value
 
 
-@pytest.mark.parametrize(
-    "f", [item, operator, ufunc, reading, made_inside, in_a_loop, interpreted]
-)
+@pytest.mark.parametrize("f", [item, operator, ufunc, reading, made_inside, in_a_loop, interpreted])
 def test_arrays_over_the_memory_of_an_input(f):
     compiled = torch.compile(f)
     for _ in range(3):

@@ -1,5 +1,7 @@
 """A plan that does not go through leaves nothing behind: its own memory is gone, what it drew is given back."""
 
+import random
+
 import prong as torch
 import pytest
 from test_data import counts
@@ -95,6 +97,22 @@ def test_memory_from_outside_is_written_once():
         for function in (f, torch.compile(f)):
             xs = [torch.zeros(size) for size, _ in calls]
             results.append([(outcome(function, x, n), x.tolist()) for x, (_, n) in zip(xs, calls)])
+        assert results[0] == results[1]
+
+
+def test_what_other_sizes_make_a_view_is_written_once():
+    """A copy for some sizes, a view of the argument for others: what the plan undoes differs."""
+
+    def f(x, draw):
+        x.expand(2, *x.shape).flatten()[:1].add_(1)
+        if draw.random() < 0.5:
+            return x + 1
+
+    for shapes in ([(2, 3)] * 3 + [(0, 3)] * 2, [(3,), (3,), (1,), (1,), ()]):
+        results = []
+        for function in (f, torch.compile(f)):
+            draw, xs = random.Random(7), [torch.zeros(shape) for shape in shapes]
+            results.append([(outcome(function, x, draw), x.tolist(), x._version) for x in xs])
         assert results[0] == results[1]
 
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "codegen/pointwise.h"
 #include "eager/modes.h"
+#include "graph/region_limits.h"
 #include "ops/kernels/pointwise.h"
 #include "profile/profile.h"
 #include "runtime/parallel.h"
@@ -18,7 +19,7 @@
 namespace prong::codegen {
 namespace {
 
-constexpr size_t kMaxInputs = 24;
+constexpr size_t kMaxInputs = kMaxRegionInputs;
 // Elements that are worth another thread; a fused body does more work an element than one op.
 constexpr int64_t kGrain = 8 * 1024;
 

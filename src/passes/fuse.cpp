@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/region_limits.h"
 #include "passes/effects.h"
 #include "passes/passes.h"
 
@@ -40,7 +41,33 @@ bool is_barrier(const Node& n) {
 struct Group {
   std::vector<Node*> nodes;
   std::unordered_set<const Node*> members;
+  std::unordered_set<const Value*> inputs;  // that are no numbers of the program
+  size_t num_results = 0;
   Node* last = nullptr;
+
+  bool is_read_outside(const Node& n) const {
+    const auto& uses = n.output()->uses();
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](const Use& use) { return !members.contains(use.user); });
+  }
+  void add(Node* n) {
+    nodes.push_back(n);
+    members.insert(n);
+    num_results += is_read_outside(*n);
+    inputs.erase(n->output());
+    for (const Value* v : n->inputs())
+      if (is_input(*v)) inputs.insert(v);
+  }
+  // Is there room for a node that the group reads?
+  bool has_room(const Node& n) const {
+    size_t more = 0;
+    for (const Value* v : n.inputs()) more += is_input(*v) && !inputs.contains(v);
+    return inputs.size() - 1 + more <= kMaxRegionInputs &&
+           num_results + is_read_outside(n) <= kMaxRegionResults;
+  }
+
+ private:
+  static bool is_input(const Value& v) { return !v.constant() || v.constant()->is_tensor(); }
 };
 
 // The node of `b` in or at which n stands.
@@ -67,12 +94,13 @@ class Fuser {
  private:
   // Grows a group that ends in `last`; gives the node to go on at.
   Node* gather(Node* last) {
-    Group g{{last}, {last}, last};
+    Group g;
+    g.last = last;
+    g.add(last);
     for (Node* n = last->prev(); n && !is_barrier(*n); n = n->prev())
-      if (is_fusible(*n) && !taken_.contains(n) && feeds(g, *n) && can_move_down(g, *n)) {
-        g.nodes.push_back(n);
-        g.members.insert(n);
-      }
+      if (is_fusible(*n) && !taken_.contains(n) && feeds(g, *n) && can_move_down(g, *n) &&
+          g.has_room(*n))
+        g.add(n);
     for (const Node* n : g.nodes) taken_.insert(n);
     Node* before = last->prev();
     if (g.nodes.size() < 2) return before;
@@ -113,9 +141,7 @@ class Fuser {
       Value* result = b.op(n->op(), args);
       result->set_name(n->output()->name());
       map[n->output()] = result;
-      const auto& uses = n->output()->uses();
-      if (std::any_of(uses.begin(), uses.end(),
-                      [&](const Use& u) { return !g.members.contains(u.user); })) {
+      if (g.is_read_outside(*n)) {
         results.push_back(result);
         outputs.push_back(n->output());
       }

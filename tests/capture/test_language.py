@@ -1,11 +1,21 @@
 """CPython's own tests of the language, with every frame of theirs evaluated here: the same ones pass as without."""
 
+import gc
 import importlib
 import importlib.util
 import unittest
 
 import prong as torch
 import pytest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_garbage():
+    """Many of these tests collect garbage: all other tests' objects need not be looked at each time."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
 
 MODULES = """
 abc argparse ast asyncgen augassign base64 baseexception bdb binop bisect bool builtin call class cmath code codeop

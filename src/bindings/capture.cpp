@@ -20,6 +20,7 @@
 #include "bindings/tensor_type.h"
 #include "capture/breaks.h"
 #include "capture/evaluator.h"
+#include "capture/gil.h"
 #include "capture/misfit.h"
 #include "capture/plan_list.h"
 #include "capture/python_steps.h"
@@ -95,7 +96,7 @@ thread_local const Place* place_of_call = nullptr;  // see PlaceScope
 Place user_place() {
   Place p;
   int line = 0;
-  if (!PyGILState_Check()) return place_of_call ? *place_of_call : p;
+  if (!holds_gil()) return place_of_call ? *place_of_call : p;
   if (PyCodeObject* code = prong_user_frame(own_folder ? own_folder->c_str() : "", &line)) {
     p.file = PyUnicode_AsUTF8(code->co_filename);
     p.function = PyUnicode_AsUTF8(code->co_qualname);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/flags.h"
+#include "capture/gil.h"
 #include "capture/runner.h"
 #include "capture/trace_graph.h"
 #include "capture/trace_regions.h"
@@ -19,7 +20,7 @@ namespace {
 // A task may need the GIL (hooks of gradients); who waits for it does not keep it.
 class GilReleased {
  public:
-  GilReleased() : state_(PyGILState_Check() ? PyEval_SaveThread() : nullptr) {}
+  GilReleased() : state_(holds_gil() ? PyEval_SaveThread() : nullptr) {}
   ~GilReleased() {
     if (state_) PyEval_RestoreThread(state_);
   }

@@ -8,6 +8,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "capture/gil.h"
+
 namespace prong::capture {
 
 class SegmentLock {
@@ -35,7 +37,7 @@ class SegmentLock {
   // The lock may be held while the GIL is taken again: nobody who has the GIL waits for the lock.
   template <class F>
   static void without_gil(F&& wait) {
-    PyThreadState* const state = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+    PyThreadState* const state = holds_gil() ? PyEval_SaveThread() : nullptr;
     wait();
     if (state) PyEval_RestoreThread(state);
   }

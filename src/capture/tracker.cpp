@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "capture/frame_311.h"
+#include "capture/gil.h"
 #include "capture/python_steps.h"
 #include "capture/session.h"
 #include "eager/modes.h"
@@ -47,7 +48,7 @@ Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_sta
 void Tracker::give_up(std::string reason) {
   if (!reason_.empty()) return;
   reason_ = std::move(reason);
-  if (!is_logged(LogTopic::kCapture) || !PyGILState_Check()) return;
+  if (!is_logged(LogTopic::kCapture) || !holds_gil()) return;
   int line = 0;
   if (PyCodeObject* code = prong_user_frame("", &line))
     reason_place_ = cat(" (", PyUnicode_AsUTF8(code->co_filename), ":", line, ")");

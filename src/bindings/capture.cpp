@@ -191,9 +191,10 @@ class Observer final : public SegmentObserver {
   }
 
   void on_break(const std::string& reason, bool has_work) override {
+    if (target_.is_whole && (has_work || stands_for_itself(reason)))
+      refuse(reason, user_place());
     if (!has_work && !had_work_) return;  // nothing was interrupted
     const Place place = user_place();
-    if (target_.is_whole && has_work) refuse(reason, place);
     pending_ = {reason, place};
     is_pending_ = true;
   }
@@ -238,6 +239,13 @@ class Observer final : public SegmentObserver {
     std::string reason;
     Place place;
   };
+
+  // Whoever wrote this into a function that is to be one graph is told, wherever it stands: it must
+  // not depend on an op before it.
+  static bool stands_for_itself(std::string_view reason) {
+    return reason == "calls print" || reason.starts_with("a disabled function is called") ||
+           reason.starts_with("graph_break() is called");
+  }
 
   // Tensor work follows: it was a break, and not the end.
   void confirm() {

@@ -6,6 +6,7 @@
 #include "eager/dispatch.h"
 #include "eager/op_node.h"
 #include "ops/kernels/pointwise.h"
+#include "ops/self_overlap.h"
 
 namespace prong::eager {
 
@@ -148,6 +149,13 @@ void note_view(const OpDef& op, const Tensor& from, const Tensor& view, bool is_
 
 void note_views(const OpDef& op, std::span<const IValue> args, const IValue& result) {
   const IValue& source = args[static_cast<size_t>(op.viewed_argument())];
+  if (source.is_list() && result.is_list()) {  // a view of each
+    for (size_t i = 0; i < result.items().size(); ++i) {
+      const Tensor from = source.items()[i].to_tensor();
+      if (!from.impl()->is_inference) note_view(op, from, result.items()[i].to_tensor(), false);
+    }
+    return;
+  }
   if (!source.is_tensor() || !can_require_grad(source.tensor_impl()->dtype)) return;
   if (source.tensor_impl()->is_inference) return;
   const Tensor from = source.to_tensor();
@@ -279,6 +287,11 @@ class ViewOfBase final : public Node {
   std::span<const Edge> next() const override { return {&edge_, 1}; }
   std::vector<Tensor> apply(std::vector<Tensor>& gradients) override {
     if (!gradients[0].defined()) return {};
+    if (may_overlap_itself(place_.sizes, place_.strides))
+      return {op<"as_strided_backward">(wrap(gradients[0]), place_.sizes, place_.strides,
+                                        place_.offset, place_.base.sizes, place_.base_strides)
+                  .value()
+                  .to_tensor()};
     const Expr whole = op<"zero_">(place_.blank());
     op<"copy_">(place_.in(whole), wrap(gradients[0]));
     return {whole.value().to_tensor()};

@@ -328,3 +328,28 @@ def test_each_kind_of_break_is_told_and_refused(what, id):
     assert [b.id for b in report.break_reasons] == [id] and report.break_reasons[0].hint
     with pytest.raises(torch._dynamo.exc.Unsupported, match=rf"\[{id}\]"):
         torch.compile(broken_by(what), fullgraph=True)(torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "what, id",
+    [
+        (lambda: print(end=""), "C001"),
+        (lambda: torch._dynamo.graph_break(), "C012"),
+        (torch.compiler.disable(lambda: None), "C011"),
+    ],
+)
+def test_one_graph_refuses_what_asks_for_a_break_wherever_it_stands(what, id):
+    def first(x):
+        what()
+        return x + 1
+
+    def last(x):
+        y = x + 1
+        what()
+        return y
+
+    for f in (first, last):
+        for _ in range(2):
+            with pytest.raises(torch._dynamo.exc.Unsupported, match=rf"\[{id}\]"):
+                torch.compile(f, fullgraph=True)(torch.ones(3))
+    assert torch.compile(first)(torch.ones(1)).item() == 2

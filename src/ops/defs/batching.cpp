@@ -710,6 +710,7 @@ const Rule kRules[] = {
       "nan_to_num",
       "normal_",
       "ones_like",
+      "positive",
       "rand_like",
       "randint_like",
       "randn_like",

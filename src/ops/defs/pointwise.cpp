@@ -150,19 +150,6 @@ void register_sums(Registry& r) {
       .where({.inplace = true, .aliases = {"negative"}})
       .samples(unary_samples())
       .reference("-input");
-  add_op(r, "positive(input: Tensor) -> Tensor")
-      .doc("input itself, as a new tensor.")
-      .pointwise<Numbers>([](auto x) { return x; },
-                          {.check =
-                               [](const OpDef&, std::span<const IValue>, DType common) {
-                                 PRONG_CHECK(
-                                     common != DType::kBool, kRuntime,
-                                     "The `+` operator, on a bool tensor is not supported.");
-                               }})
-      .complex([](auto x) { return x; })
-      .grad("input", "", [](Gradient& g) { return g.out(); })
-      .samples(unary_samples())
-      .reference("+input");
   add_op(r,
          "addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor")
       .doc("input + value * tensor1 * tensor2.")

@@ -186,9 +186,10 @@ void register_shapes(Registry& r) {
       .reference("np.reshape(input, shape)");
 
   view_op(r, "flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor",
-          "Dimensions start_dim to end_dim as one.")
+          "Dimensions start_dim to end_dim as one; the tensor itself where that is one dimension.")
       .kernel([](const Tensor& x, int64_t start, int64_t end) {
-        return reshape(x, flattened_sizes(x.sizes(), start, end));
+        const Dims sizes = flattened_sizes(x.sizes(), start, end);
+        return sizes.size() == static_cast<size_t>(x.rank()) ? x : reshape(x, sizes);
       })
       .shape([](const TensorMeta& x, int64_t start, int64_t end) {
         return TensorMeta{flattened_sizes(x.sizes, start, end), x.dtype};
@@ -601,6 +602,30 @@ void register_parts(Registry& r) {
           "dimension % input.ndim, 0)[::step], 0, dimension % input.ndim)");
 }
 
+void check_signed(DType dtype) {
+  PRONG_CHECK(dtype != DType::kBool, kRuntime,
+              "The `+` operator, on a bool tensor is not supported.");
+}
+
+template <int64_t kRank>
+Geometry raised(Geometry g) {
+  while (g.rank() < kRank) g = unsqueezed(g, 0);
+  return g;
+}
+
+template <int64_t kRank>
+void at_least(Registry& r, std::string doc, std::vector<Sample> samples) {
+  view_op(r, cat("atleast_", kRank, "d(input: Tensor) -> Tensor"), std::move(doc))
+      .kernel([](const Tensor& x) {
+        return x.rank() < kRank ? apply(x, raised<kRank>(geometry_of(x))) : x;
+      })
+      .shape([](const TensorMeta& x) { return apply(x, raised<kRank>(geometry_of(x))); })
+      .where({.method = false})
+      .grad("input", "", reshaped_back)
+      .samples(std::move(samples))
+      .reference(cat("np.atleast_", kRank, "d(input)"));
+}
+
 void register_identities(Registry& r) {
   geometry_rule(view_op(r, "alias(input: Tensor) -> Tensor", "The whole tensor as a new view."),
                 [](const Geometry& g) { return g; })
@@ -625,24 +650,22 @@ void register_identities(Registry& r) {
       .samples({{"t(2, 3)"}, {"strided(4, 6)"}})
       .reference("np.ascontiguousarray(input) if input.ndim else input");
 
-  geometry_rule(view_op(r, "atleast_1d(input: Tensor) -> Tensor",
-                        "A scalar as a vector of one; others as they are."),
-                [](const Geometry& g) { return g.rank() ? g : unsqueezed(g, 0); })
-      .where({.method = false})
-      .grad("input", "", reshaped_back)
-      .samples({{"t()"}, {"t(2, 3)"}})
-      .reference("np.atleast_1d(input)");
-  geometry_rule(view_op(r, "atleast_2d(input: Tensor) -> Tensor",
-                        "Leading dimensions of size 1 up to rank 2."),
-                [](const Geometry& g) {
-                  Geometry out = g;
-                  while (out.rank() < 2) out = unsqueezed(out, 0);
-                  return out;
-                })
-      .where({.method = false})
-      .grad("input", "", reshaped_back)
-      .samples({{"t()"}, {"t(3)"}, {"t(2, 3)"}})
-      .reference("np.atleast_2d(input)");
+  view_op(r, "positive(input: Tensor) -> Tensor", "The tensor itself; a bool tensor is refused.")
+      .kernel([](const Tensor& x) {
+        check_signed(x.dtype());
+        return x;
+      })
+      .shape([](const TensorMeta& x) {
+        check_signed(x.dtype);
+        return TensorMeta{x.sizes, x.dtype};
+      })
+      .grad("input", "", pass_through)
+      .samples({{"t(2, 3)"}, {"t(3, dtype=int64)"}, {"strided(4, 6)"}})
+      .reference("+input");
+
+  at_least<1>(r, "A scalar as a vector of one; others as they are.", {{"t()"}, {"t(2, 3)"}});
+  at_least<2>(r, "Leading dimensions of size 1 up to rank 2; the tensor itself if it has as many.",
+              {{"t()"}, {"t(3)"}, {"t(2, 3)"}});
 }
 
 OpDef& host_op(Registry& r, std::string_view schema, std::string doc) {

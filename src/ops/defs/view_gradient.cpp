@@ -4,6 +4,7 @@
 
 #include "ops/gradient.h"
 #include "ops/kernels/geometry.h"
+#include "ops/self_overlap.h"
 
 namespace prong {
 
@@ -70,20 +71,6 @@ struct Reach {
   }
 };
 
-// May two positions share an element? Yes where it isn't plain that they don't.
-bool may_overlap(const Dims& sizes, const Dims& strides) {
-  std::vector<std::pair<int64_t, int64_t>> dims;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] > 1) dims.emplace_back(strides[i], sizes[i]);
-  std::sort(dims.begin(), dims.end());
-  int64_t reach = 0;
-  for (const auto& [stride, size] : dims) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
-
 // The gradient through memory: every element of the memory gets what its appearances in the view
 // got, and gives it to its appearances in the input, in equal parts.
 Tensor as_strided_backward(const Tensor& grad, const Dims& sizes, const Dims& strides,
@@ -97,7 +84,7 @@ Tensor as_strided_backward(const Tensor& grad, const Dims& sizes, const Dims& st
   sums = call_tensor("index_add", sums, int64_t{0}, numbers_of(all, sizes, strides, offset - low),
                      call_tensor("reshape", grad, Dims{-1}));
   const Tensor places = numbers_of(all, in_sizes, in_strides, -low);
-  if (may_overlap(in_sizes, in_strides)) {
+  if (may_overlap_itself(in_sizes, in_strides)) {
     Tensor counts = call_tensor("zeros", memory.sizes, memory.dtype);
     counts = call_tensor("index_add", counts, int64_t{0}, places,
                          call_tensor("ones", places.sizes(), memory.dtype));
@@ -107,6 +94,19 @@ Tensor as_strided_backward(const Tensor& grad, const Dims& sizes, const Dims& st
 }
 
 }  // namespace
+
+bool may_overlap_itself(const Dims& sizes, const Dims& strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1) dims.emplace_back(strides[i], sizes[i]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
 
 void register_view_gradient(Registry& r) {
   into_op(r, "select_backward(grad: Tensor, sizes: int[], dim: int, index: int) -> Tensor",

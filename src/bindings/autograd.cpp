@@ -12,6 +12,7 @@
 #include "bindings/grad_fn.h"
 #include "bindings/module.h"
 #include "bindings/tensor_type.h"
+#include "capture/tape_calls.h"
 #include "eager/engine.h"
 #include "eager/record.h"
 
@@ -65,7 +66,8 @@ class PyHook final : public eager::GradientHook {
     WithGil held;
     if (!held.is_held()) return;
     Owned argument(takes_tuple_ ? as_tuple(gradients).release().ptr() : wrap(gradients[0]));
-    Owned result(checked(PyObject_CallOneArg(fn_.get(), argument.get())));
+    PyObject* const given = argument.get();
+    Owned result(checked(capture::call_by_tape(fn_.get(), &given, 1)));
     if (result.get() == Py_None) return;
     if (!takes_tuple_) {
       PRONG_CHECK(is_tensor(result.get()), kType, "expected Variable, but hook returned '",
@@ -107,8 +109,9 @@ class PyPostHook final : public eager::PostHook {
   void call(std::vector<Tensor>& given, const std::vector<Tensor>& received) override {
     WithGil held;
     if (!held.is_held()) return;
-    Owned result(checked(PyObject_CallFunctionObjArgs(fn_.get(), as_tuple(given).ptr(),
-                                                      as_tuple(received).ptr(), nullptr)));
+    const nb::tuple gave = as_tuple(given), got = as_tuple(received);
+    PyObject* const args[] = {gave.ptr(), got.ptr()};
+    Owned result(checked(capture::call_by_tape(fn_.get(), args, 2)));
     if (result.get() != Py_None) PyHook::replace(given, result.get());
   }
 
@@ -232,7 +235,9 @@ class FunctionNode final : public Node {
   std::vector<Tensor> apply(std::vector<Tensor>& gradients) override {
     WithGil held;
     if (!held.is_held()) return {};
-    Owned result(checked(PyObject_CallOneArg(backward_.get(), as_tuple(gradients).ptr())));
+    const nb::tuple given = as_tuple(gradients);
+    PyObject* const argument = given.ptr();
+    Owned result(checked(capture::call_by_tape(backward_.get(), &argument, 1)));
     std::vector<Tensor> out;
     const Py_ssize_t n = PyTuple_GET_SIZE(result.get());
     for (Py_ssize_t i = 0; i < n; ++i)
@@ -255,6 +260,9 @@ GradFn make_function_node(const std::string& name, nb::handle backward_call, nb:
 }
 
 void bind_functions(nb::module_& m) {
+  capture::is_python_node = [](const Node& node) {
+    return dynamic_cast<const FunctionNode*>(&node) != nullptr;
+  };
   m.def("_make_function_node", &make_function_node);
   // The i-th result of a node made above: `t` becomes what that node has made.
   m.def("_set_history", [](nb::handle t, const GradFn& f, uint32_t output) {
@@ -279,6 +287,13 @@ void bind_functions(nb::module_& m) {
     return node && node->is_freed;
   });
   m.def("_throw_freed", [] { eager::throw_freed(); });
+
+  m.def("_save_for_backward", [](nb::handle t, nb::handle node) {
+    return nb::module_::import_("prong._core").attr("_SavedTensor")(t, node);
+  }, nb::arg("t").none(), nb::arg("node").none());
+  m.def("_saved_for_backward",
+        [](nb::handle saved, nb::handle node) { return saved.attr("get")(node); },
+        nb::arg("saved"), nb::arg("node").none());
 
   struct Saved {
     eager::SavedTensor tensor;

@@ -47,6 +47,10 @@ uint64_t seed_from(nb::handle seed) {
   return large;
 }
 
+struct RandomState {
+  Tensor state;
+};
+
 // What was put off draws first.
 Generator& drawn(Handle& h) {
   if (capture::is_recording())
@@ -91,6 +95,18 @@ void bind_generator(nb::module_& m) {
              self.generator->set_state(state);
            })
       .def_prop_ro("device", [](Handle&) { return nb::borrow(cpu_device()); });
+  // The state of the default generator; what was put off draws first, if it does.
+  nb::class_<RandomState>(m, "_RandomState");
+  const auto default_now = []() -> Generator& {
+    Handle h{Generator::default_generator()};
+    const capture::Trace* put_off =
+        capture::is_recording() ? capture::thread_recorder().open_trace() : nullptr;
+    return put_off && !put_off->draws ? *h.generator : drawn(h);
+  };
+  m.def("_keep_random_state",
+        [default_now] { return RandomState{default_now().state()}; });
+  m.def("_put_random_state",
+        [default_now](const RandomState& s) { default_now().set_state(s.state); });
   m.attr("default_generator") = Handle{Generator::default_generator()};
   converters().generator_from_python = &from_python;
   converters().generator_to_python = &to_python_object;

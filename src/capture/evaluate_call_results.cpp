@@ -128,6 +128,8 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     t->keep_alive(result);  // so it stays this object
     return t->same(result);
   }
+  if (term.is_made() && PyWeakref_CheckRef(callable) && terms.empty() && result != Py_None)
+    return t->find(result);  // of what the call made
   if (PyObject* self =
           term.is_same() && PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
       self && PyContextVar_CheckExact(self))

@@ -12,20 +12,22 @@ namespace prong::capture {
 
 namespace {
 
-thread_local Evaluator* innermost = nullptr;
+thread_local Evaluator* innermost_frame = nullptr;
 
 }  // namespace
 
+Evaluator* Evaluator::innermost() { return innermost_frame; }
+
 Outside::Outside()
-    : tracker_(current_tracker()), frame_(innermost), stand_in_(context()[ContextWord::kKernels]) {
+    : tracker_(current_tracker()), frame_(innermost_frame), stand_in_(context()[ContextWord::kKernels]) {
   set_current_tracker(nullptr);
-  innermost = nullptr;
+  innermost_frame = nullptr;
   context()[ContextWord::kKernels] = 0;
 }
 
 Outside::~Outside() {
   context()[ContextWord::kKernels] = stand_in_;
-  innermost = frame_;
+  innermost_frame = frame_;
   set_current_tracker(tracker_);
   if (thread_recorder().tracker() != tracker_) thread_recorder().set_tracker(tracker_);
 }
@@ -73,11 +75,11 @@ bool is_known_keyword(PythonStep::Kind kind, std::string_view word) {
 
 }  // namespace
 
-Evaluator::InChain::InChain(Evaluator* frame) : outer_(innermost) {
+Evaluator::InChain::InChain(Evaluator* frame) : outer_(innermost_frame) {
   frame->outer_ = outer_;
-  innermost = frame;
+  innermost_frame = frame;
 }
-Evaluator::InChain::~InChain() { innermost = outer_; }
+Evaluator::InChain::~InChain() { innermost_frame = outer_; }
 
 // Python functions that are called as a whole, not followed.
 bool Evaluator::is_whole_step(PyObject* callable) const {

@@ -168,6 +168,17 @@ Term Evaluator::core_call_term(CoreFunction function, PyObject* const* args,
         t.is_plain(terms[2], args[2]))
       return Term::same();
     break;
+  case CoreFunction::kTapeStep:
+  case CoreFunction::kTapeWrite:
+  case CoreFunction::kRandomState:
+    return t.tape_step_term(function, args, terms, result);
+  case CoreFunction::kRuleOfTypes:
+    for (size_t i = 0; i < terms.size(); ++i)
+      if (!terms[i].is_same() || door().is_tensor(args[i])) {
+        t.give_up("a rule of dtypes is asked about values that vary");
+        return {};
+      }
+    return t.same(result);
   case CoreFunction::kProfileIsOn:
     t.looked_for_profile(result == Py_True);
     return Term::same();

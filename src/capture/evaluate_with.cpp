@@ -4,6 +4,7 @@
 #include "capture/error_aside.h"
 #include "capture/evaluator.h"
 #include "capture/session.h"
+#include "capture/tape_calls.h"
 
 namespace prong::capture {
 
@@ -201,13 +202,19 @@ bool Evaluator::is_error_followed(const Instruction& i) {
   const bool came_from_below = std::exchange(is_escaped_error_followed, false) &&
                                (!escaped_error || escaped_error == current_error());
   escaped_error = nullptr;
+  const bool came_from_tape = is_error_of_tape_call();
   switch (i.opcode) {
   case RAISE_VARARGS:
   case UNPACK_SEQUENCE:
   case UNPACK_EX:
     return std::exchange(is_raise_followed_, false);
   case BINARY_SUBSCR:
-    return is_lookup_followed();
+    return (came_from_below && came_from_tape) || is_lookup_followed();
+  case BINARY_OP:
+  case COMPARE_OP:
+  case UNARY_NEGATIVE:
+  case UNARY_POSITIVE:
+    return came_from_below && came_from_tape;
   case CALL:
   case CALL_FUNCTION_EX:
   case FOR_ITER:

@@ -50,6 +50,9 @@ class Evaluator {
   PyObject* run();   // from the start
   PyObject* loop();  // from where it stands
 
+  static Evaluator* innermost();  // whose frame runs; null: none
+  PyObject* call_for_tape(PyObject* callable, PyObject* const* args, size_t count);
+
  private:
   enum class Next : uint8_t {
     kGo,

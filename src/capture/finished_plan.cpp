@@ -182,6 +182,10 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
   const bool taped = needs_tape_ && !plan_->has_backward && (is_grad_on_ || has_taped_nodes());
   if (makes_leaves_ && !plan_->has_backward)
     give_up("a new leaf in a call without a backward pass");
+  if (makes_tape_steps_ && !plan_->has_backward)
+    give_up("a step of the tape that only Python can go back through");
+  if (puts_random_state_ && plan_->has_draws)
+    give_up("random numbers are drawn beside a state of the generator that is put back");
   if (taped && has_python_backend_) give_up("a back end's callable has no gradients");
   if (taped && has_other_names_) give_up("a backward pass that is not followed");
   if (taped && has_inference_) give_up("inference mode inside a call that has gradients");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "capture/session.h"
+#include "capture/tape_calls.h"
 #include "capture/tracker.h"
 #include "eager/record.h"
 #include "eager/spent_node.h"
@@ -19,6 +20,21 @@ bool has_hooks(const TensorImpl* leaf) {
   const eager::AutogradMeta* meta = eager::meta_of(leaf);
   return meta &&
          (!meta->post_accumulate.empty() || (meta->accumulator && meta->accumulator->hooks()));
+}
+
+// Would another pass from this node run Python code before it raises, for what was freed?
+bool runs_python(eager::Node& root) {
+  std::set<const eager::Node*> seen{&root};
+  std::vector<eager::Node*> stack{&root};
+  while (!stack.empty()) {
+    eager::Node* node = stack.back();
+    stack.pop_back();
+    if (is_python_node(*node)) return true;
+    if (node->is_spent()) continue;
+    for (const eager::Edge& e : node->next())
+      if (e.node && seen.insert(e.node.get()).second) stack.push_back(e.node.get());
+  }
+  return false;
 }
 
 }  // namespace
@@ -125,13 +141,10 @@ void Tracker::accumulating(const Tensor& leaf) {
   accumulated_.push_back({leaf, gradient_now(leaf.impl()), has_hooks(leaf.impl())});
 }
 
-void Tracker::ran_backward() {
-  if (context()[ContextWord::kSavingHooks]) give_up("hooks see what a backward pass saved");
-  if (eager::is_anomaly_enabled()) give_up("anomaly mode");
-  plan_->has_backward = true;
+void Tracker::note_accumulated() {
   for (const Accumulated& a : accumulated_) {
-    if (a.has_hooks) give_up("a hook runs in a backward pass");
     const int32_t index = gradient_of(a.leaf.impl());
+    if (index >= 0 && a.has_hooks) give_up("a hook from outside runs in a backward pass");
     if (index >= 0) {
       note_before(index, a.before);
       note_written(gradients_[static_cast<size_t>(index)]);
@@ -140,6 +153,13 @@ void Tracker::ran_backward() {
     }
   }
   accumulated_.clear();
+}
+
+void Tracker::ran_backward() {
+  if (context()[ContextWord::kSavingHooks]) give_up("hooks see what a backward pass saved");
+  if (eager::is_anomaly_enabled()) give_up("anomaly mode");
+  plan_->has_backward = true;
+  note_accumulated();
 }
 
 // ── the plan ──
@@ -211,6 +231,8 @@ bool Tracker::settle_tape() {
     if (!impl->grad_fn) return refuse("a leaf that the call made leaves it");
     if (eager::is_view(impl.get())) return refuse("a view with a history leaves the call");
     auto* node = static_cast<eager::Node*>(impl->grad_fn.get());
+    if (makes_tape_steps_ && runs_python(*node))
+      return refuse("a history with steps in Python leaves the call");
     if (!eager::raises_before_leaves(*node))
       return refuse("a history that is not used up leaves a call that ran a backward pass");
     plan_->spent.push_back({output_of(source), Ref<eager::Node>(node), impl->output_nr});

@@ -21,6 +21,10 @@ enum class CoreFunction : uint8_t {
   kSetMode,
   kGetAutocast,
   kSetAutocast,
+  kTapeStep,     // a node, hook or saved tensor is made or asked
+  kTapeWrite,    // and the first argument is changed
+  kRandomState,  // is kept, or put back
+  kRuleOfTypes,  // answers by dtypes alone
   kProfileIsOn,
   kMakeTensor,  // of Python data
 };

@@ -166,6 +166,10 @@ class Recorder final : public eager::KernelStandIn {
   bool has_recorded(const Tensor& t) const {
     return segment_ && !segment_->is_closed() && segment_->find_value(IValue(t)) >= 0;
   }
+  // Another name of a value there; from now on it has recorded that too.
+  bool adopt(const Tensor& t) {
+    return segment_ && !segment_->is_closed() && segment_->adopt(IValue(t));
+  }
   // The value that a tensor is there; -1: none.
   ValueId open_value(const TensorImpl* impl) const;
   // The recorder that is in charge on this thread, or null.

@@ -222,6 +222,14 @@ class Tracker {
   void write_gradient(PyObject* tensor, PyObject* value);  // is about to be set
   void accumulating(const Tensor& leaf);                   // in a backward pass, without the GIL
   void ran_backward();                                     // after it
+  // ── Python that the tape calls, and steps of the tape that Python makes (tape_calls.cpp) ──
+  void called_by_tape();
+  Term called_term(PyObject* callable);
+  Term handed_on(PyObject* value);
+  Term tape_step_term(CoreFunction function, PyObject* const* args, const std::vector<Term>& terms,
+                      PyObject* result);
+  // A step that only Python can go back through: a plan without a backward pass does not make it.
+  void made_tape_step() { makes_tape_steps_ = cannot_retrace_ = true; }
   // ── steps beside ops (tape_steps.cpp) ──
   void note_backward(PyObject* const* args, uint64_t nodes_before);  // of _run_backward, after it
   void note_gradient_set(TensorImpl* leaf, TensorImpl* gradient);    // null: none from now on
@@ -356,6 +364,7 @@ class Tracker {
   int32_t gradient_of(TensorImpl* leaf);  // -1: not from outside
   void note_written(Gradient& g);
   void note_before(int32_t index, const Tensor& gradient);
+  void note_accumulated();
   bool describe_gradients();
   bool settle_tape();
   static bool may_be_stored(Term term, PyObject* value);
@@ -438,6 +447,7 @@ class Tracker {
   bool is_reading_ = false;
   bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false;
   bool makes_leaves_ = false, has_composites_ = false, cannot_retrace_ = false;
+  bool makes_tape_steps_ = false, puts_random_state_ = false;
   std::vector<int32_t> numbers_on_tape_;  // bound before a backward pass
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
   int32_t first_write_ = std::numeric_limits<int32_t>::max();                   // the part

@@ -13,6 +13,7 @@ class FunctionCtx:
     """What ``forward`` leaves for ``backward``."""
 
     _saved: tuple = ()
+    to_save: tuple = ()
     _node = None
     _non_differentiable: tuple = ()
     _dirty: tuple = ()
@@ -48,10 +49,10 @@ class FunctionCtx:
     def saved_tensors(self) -> tuple:
         """What was kept; RuntimeError where it was freed or written in place since."""
         if self._node is None:
-            return self.__dict__.get("to_save", ())
+            return self.to_save
         if self._saved and _core._is_freed(self._node):
             _core._throw_freed()
-        return tuple(saved.get(self._node) for saved in self._saved)
+        return tuple([_core._saved_for_backward(saved, self._node) for saved in self._saved])
 
     saved_variables = saved_tensors
 
@@ -97,6 +98,14 @@ def _is_among(tensor, others) -> bool:
     return any(tensor is other for other in others)
 
 
+def _in_place_of(tensor, given, results):
+    """The result that stands for what forward gave; others are themselves."""
+    for g, r in zip(given, results, strict=True):
+        if g is tensor:
+            return r
+    return tensor
+
+
 class _Backward:
     """What the node calls: the user's backward, its results checked."""
 
@@ -105,23 +114,24 @@ class _Backward:
 
     def __call__(self, gradients: tuple) -> tuple:
         if self.ctx._materialize:
-            gradients = tuple(
+            gradients = [
                 _core.functions["zeros"](shape[0], dtype=shape[1])
                 if g is None and shape is not None
                 else g
                 for g, shape in zip(gradients, self.shapes, strict=True)
-            )
+            ]
         user = self.type.vjp if self.type.vjp is not Function.vjp else self.type.backward
         given = user(self.ctx, *gradients)
         checked = _check_gradients(self.type.__name__, given, self.is_tensor)
-        return tuple(g for g, is_tensor in zip(checked, self.is_tensor, strict=True) if is_tensor)
+        return tuple([g for g, is_tensor in zip(checked, self.is_tensor, strict=True) if is_tensor])
 
 
 def _record(function_type, ctx, args, outputs: tuple) -> tuple:
     """Puts the node on the tape; gives the outputs as its results."""
-    inputs = tuple(a for a in args if isinstance(a, Tensor))
-    shapes = tuple((o.shape, o.dtype) if isinstance(o, Tensor) else None for o in outputs)
-    is_tensor = tuple(isinstance(a, Tensor) for a in args)
+    # Lists, not generators: builtin code that takes from a generator makes facts of its numbers.
+    inputs = tuple([a for a in args if isinstance(a, Tensor)])
+    shapes = [(o.shape, o.dtype) if isinstance(o, Tensor) else None for o in outputs]
+    is_tensor = tuple([isinstance(a, Tensor) for a in args])
     call = _Backward(function_type, ctx, is_tensor, shapes)
     name = f"{function_type.__name__}Backward"
     for dirty in ctx._dirty:
@@ -164,6 +174,18 @@ class Function:
 
     Or ``forward(...)`` with ``setup_context(ctx, inputs, output)``. Call ``apply``.
     """
+
+    _context_type = FunctionCtx
+    _context_is_for: type | None = None
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls._make_context_type()
+
+    @classmethod
+    def _make_context_type(cls) -> None:
+        cls._context_is_for = cls
+        cls._context_type = type(f"{cls.__name__}Backward", (FunctionCtx,), {})
 
     def __init__(self, *args, **kwargs):
         raise RuntimeError(
@@ -225,9 +247,11 @@ class Function:
     @classmethod
     def apply(cls, *args, **kwargs):
         """Runs forward, and remembers how to go back if an input requires grad."""
-        ctx = type(f"{cls.__name__}Backward", (FunctionCtx,), {})()
+        if cls._context_is_for is not cls:  # a class between has an __init_subclass__ of its own
+            cls._make_context_type()
+        ctx = cls._context_type()
         ctx._function = cls
-        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        ctx.needs_input_grad = tuple([isinstance(a, Tensor) and a.requires_grad for a in args])
         is_recorded = _core.is_grad_enabled() and any(ctx.needs_input_grad)
         if _core._vmap_level() and not kwargs:
             dims = batched_function.batch_dims(args)
@@ -242,11 +266,9 @@ class Function:
         if is_recorded:
             given = results
             results = _record(cls, ctx, args, results)
-            to_save = ctx.__dict__.pop("to_save", ())
-            replaced = {id(g): r for g, r in zip(given, results, strict=True)}
-            ctx._saved = tuple(
-                _core._SavedTensor(replaced.get(id(t), t), ctx._node) for t in to_save
-            )
+            saved = [_in_place_of(t, given, results) for t in ctx.to_save]
+            ctx.to_save = ()
+            ctx._saved = tuple([_core._save_for_backward(t, ctx._node) for t in saved])
         return results[0] if is_single else results
 
 

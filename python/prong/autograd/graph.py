@@ -18,15 +18,15 @@ class saved_tensors_hooks:
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
-        self._numbers: list[int] = []
+        self._pushed: list = []
 
     def __enter__(self):
         if _disabled:
             raise RuntimeError(_disabled[-1])
-        self._numbers.append(_core._push_saving_hooks(self.pack_hook, self.unpack_hook))
+        self._pushed.append(_core._push_saving_hooks(self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exception):
-        _core._pop_saving_hooks(self._numbers.pop())
+        _core._pop_saving_hooks(self._pushed.pop())
 
 
 class save_on_cpu(saved_tensors_hooks):

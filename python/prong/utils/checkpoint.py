@@ -2,7 +2,6 @@
 
 import contextlib
 import warnings
-import weakref
 
 import prong
 from prong import Tensor, _core
@@ -71,17 +70,21 @@ class _Surroundings:
     """What a computation depends on beside its arguments: random numbers and autocast."""
 
     def __init__(self, preserve_rng_state):
-        self.random = prong.random.get_rng_state() if preserve_rng_state else None
+        self.random = _core._keep_random_state() if preserve_rng_state else None
         self.is_autocast = prong.is_autocast_enabled("cpu")
         self.autocast_dtype = prong.get_autocast_dtype("cpu")
 
     @contextlib.contextmanager
     def restored(self):
-        with prong.random.fork_rng(enabled=self.random is not None):
-            if self.random is not None:
-                prong.random.set_rng_state(self.random)
+        before = None if self.random is None else _core._keep_random_state()
+        try:
+            if before is not None:
+                _core._put_random_state(self.random)
             with prong.autocast("cpu", dtype=self.autocast_dtype, enabled=self.is_autocast):
                 yield
+        finally:
+            if before is not None:
+                _core._put_random_state(before)
 
 
 # ── use_reentrant=True: one node that runs a backward pass of its own ──
@@ -92,7 +95,8 @@ def _detached(arguments):
     for argument in arguments:
         if isinstance(argument, Tensor):
             copy = argument.detach()
-            copy.requires_grad = argument.requires_grad
+            if argument.requires_grad:
+                copy.requires_grad_()
             argument = copy
         out.append(argument)
     return out
@@ -176,13 +180,12 @@ class _Frame:
 
     def pack(self, tensor):
         place = _Place(self, self.meta(tensor))
-        self.places.append(weakref.ref(place))
+        self.places.append(_core._weakly(place))
         return place
 
     def unpack(self, place):
-        number = _core._backward_pass()
-        if place.tensor is None or place.pass_ != number:
-            self.compute_again(number)
+        if place.tensor is None or not _core._is_pass_now(place.pass_):
+            self.compute_again()
         if place.tensor is None:
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the "
@@ -190,8 +193,9 @@ class _Frame:
             )
         return place.tensor
 
-    def compute_again(self, number):
+    def compute_again(self):
         count, total = 0, len(self.places)
+        now = _core._pass_now()
         wrong = []
 
         def keep(tensor):
@@ -205,7 +209,7 @@ class _Frame:
             if place is not None:
                 if self.meta(tensor) != place.meta:
                     wrong.append((count, place.meta, self.meta(tensor)))
-                place.tensor, place.pass_ = tensor.detach(), number
+                place.tensor, place.pass_ = tensor.detach(), now
             count += 1
             if self.early_stop and count == total:
                 raise _Enough
@@ -245,10 +249,10 @@ class _Saved:
 
     def __init__(self, tensor):
         self.requires_grad = tensor.requires_grad
-        self.kept = _core._SavedTensor(tensor, None)
+        self.kept = _core._save_for_backward(tensor, None)
 
     def get(self):
-        tensor = self.kept.get(None)
+        tensor = _core._saved_for_backward(self.kept, None)
         if tensor.requires_grad != self.requires_grad:
             tensor = tensor.detach().requires_grad_(self.requires_grad)
         return tensor

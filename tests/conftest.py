@@ -13,6 +13,10 @@ import sys
 import numpy as np
 import pytest
 
+# Kernels are compiled by the call that needs them, so that tests run them; tests/capture/test_background.py
+# and a mode of tests/programs leave that to the background, as programs do.
+os.environ.setdefault("PRONG_SKIP", "background")
+
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 collect_ignore_glob = [] if HAS_TORCH else ["parity/*"]
 

@@ -10,6 +10,7 @@
 #include "capture/session.h"
 #include "eager/autocast.h"
 #include "eager/modes.h"
+#include "runtime/background.h"
 #include "runtime/interrupt.h"
 #include "runtime/parallel.h"
 #include "runtime/task.h"
@@ -85,6 +86,7 @@ nb::dict memory() {
 void shut_down() {
   {
     nb::gil_scoped_release released;
+    stop_background();
     shutdown_pool(5.0);
   }
   mark_python_finalizing();
@@ -97,6 +99,10 @@ void bind_settings(nb::module_& m) {
   m.def("set_num_threads", [](int n) {
     nb::gil_scoped_release released;
     set_num_threads(n);
+  });
+  m.def("_wait_for_kernels", [] {
+    nb::gil_scoped_release released;
+    wait_for_background();
   });
   m.def("is_grad_enabled", &eager::is_grad_enabled);
   m.def("is_inference_mode_enabled", &eager::is_inference_mode);

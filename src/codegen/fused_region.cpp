@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <unordered_map>
 
@@ -14,6 +15,7 @@
 #include "graph/region_limits.h"
 #include "ops/kernels/pointwise.h"
 #include "profile/profile.h"
+#include "runtime/background.h"
 #include "runtime/parallel.h"
 
 namespace prong::codegen {
@@ -36,13 +38,19 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
+struct Kernel {
+  uint32_t singles;  // bits of the inputs that are one value along a row
+  bool is_ready = false;
+  PointwiseKernel code;
+  std::exception_ptr error;
+};
+
 // The expressions for one signature, and its kernels by layout. Empty results: not for native code.
 struct Expressions {
   Signature signature;
   std::vector<Scalar> results;
   std::vector<uint32_t> reads;  // of each result: bit i says that it depends on input i
-  std::deque<std::pair<uint32_t, PointwiseKernel>>
-      kernels;  // by the bits of single inputs; addresses stay
+  std::deque<Kernel> kernels;   // addresses stay
 };
 
 InputKind kind_of(const IValue& v) {
@@ -63,8 +71,8 @@ struct Rows {
 
 class FusedRegion final : public exec::FusedKernel {
  public:
-  FusedRegion(std::shared_ptr<const Graph> region, std::string name)
-      : region_(std::move(region)), name_(profile::intern(name)) {}
+  FusedRegion(std::shared_ptr<const Graph> region, std::string name, Compile compile)
+      : region_(std::move(region)), name_(profile::intern(name)), compile_(compile) {}
 
   bool run(std::span<const IValue> inputs, std::span<IValue> results) override {
     if (inputs.size() > kMaxInputs || wants_tape(inputs)) return false;
@@ -74,12 +82,13 @@ class FusedRegion final : public exec::FusedKernel {
     if (e->results.empty() || !has_one_shape(*e, inputs, shape)) return false;
     std::vector<Tensor> tensors = tensors_of(inputs);
     const Rows rows = lay_out(tensors, shape);
-    const PointwiseKernel& kernel = kernel_for(*e, rows.singles);
+    const PointwiseKernel* kernel = kernel_for(*e, rows.singles);
+    if (!kernel) return false;
     std::vector<Tensor> outs;
     for (const Scalar& r : e->results) outs.push_back(Tensor::empty(shape, r.dtype()));
     {
       profile::Scope scope(name_, profile::Category::kKernel);
-      execute(kernel, rows, tensors, outs);
+      execute(*kernel, rows, tensors, outs);
     }
     for (size_t i = 0; i < outs.size(); ++i) results[i] = IValue(std::move(outs[i]));
     return true;
@@ -163,13 +172,16 @@ class FusedRegion final : public exec::FusedKernel {
   }
 
   std::vector<Scalar> build(std::span<const IValue> inputs) const;
-  const PointwiseKernel& kernel_for(Expressions& e, uint32_t singles);
+  class Job;
+  const PointwiseKernel* kernel_for(Expressions& e, uint32_t singles);  // null: not compiled yet
+  PointwiseKernel compiled(const Expressions& e, uint32_t singles) const;
   static Rows lay_out(std::vector<Tensor>& tensors, const Dims& shape);
   static void execute(const PointwiseKernel& kernel, const Rows& rows,
                       std::span<const Tensor> inputs, std::span<const Tensor> outs);
 
   std::shared_ptr<const Graph> region_;
   const char* name_;
+  const Compile compile_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Expressions>> known_;
 };
@@ -237,18 +249,58 @@ std::vector<Scalar> FusedRegion::build(std::span<const IValue> inputs) const {
   return results;
 }
 
-const PointwiseKernel& FusedRegion::kernel_for(Expressions& e, uint32_t singles) {
+// Compiles one kernel, unless the region has been dropped meanwhile.
+class FusedRegion::Job final : public BackgroundJob {
+ public:
+  Job(Ref<FusedRegion> region, Expressions& e, Kernel& kernel)
+      : region_(std::move(region)), expressions_(e), kernel_(kernel) {}
+
+  void run() noexcept override {
+    if (region_->use_count() == 1) return;
+    PointwiseKernel code;
+    std::exception_ptr error;
+    try {
+      code = region_->compiled(expressions_, kernel_.singles);
+    } catch (...) {
+      error = std::current_exception();  // raised by the next call
+    }
+    const std::lock_guard lock(region_->mutex_);
+    kernel_.code = std::move(code);
+    kernel_.error = std::move(error);
+    kernel_.is_ready = true;
+  }
+
+ private:
+  const Ref<FusedRegion> region_;
+  const Expressions& expressions_;  // the region's
+  Kernel& kernel_;
+};
+
+const PointwiseKernel* FusedRegion::kernel_for(Expressions& e, uint32_t singles) {
   std::lock_guard lock(mutex_);
-  for (const auto& [known, kernel] : e.kernels)
-    if (known == singles) return kernel;
+  for (const Kernel& known : e.kernels) {
+    if (known.singles != singles) continue;
+    if (known.error) std::rethrow_exception(known.error);
+    if (!known.is_ready) keep_background_going();
+    return known.is_ready ? &known.code : nullptr;
+  }
+  if (compile_ == Compile::kInPlace) {
+    e.kernels.push_back({singles, true, compiled(e, singles), {}});
+    return &e.kernels.back().code;
+  }
+  e.kernels.push_back({singles, false, {}, {}});
+  run_in_background(make_ref<Job>(Ref<FusedRegion>(this), e, e.kernels.back()));
+  return nullptr;
+}
+
+PointwiseKernel FusedRegion::compiled(const Expressions& e, uint32_t singles) const {
   std::vector<DType> dtypes;
   std::vector<Access> access;
   for (size_t i = 0; i < e.signature.inputs.size(); ++i) {
     dtypes.push_back(e.signature.inputs[i].dtype);
     access.push_back(singles >> i & 1 ? Access::kSingle : Access::kDense);
   }
-  e.kernels.emplace_back(singles, compile_pointwise({e.results, dtypes, access}, name_));
-  return e.kernels.back().second;
+  return compile_pointwise({e.results, dtypes, access}, name_);
 }
 
 // ── layout ──
@@ -333,8 +385,9 @@ void FusedRegion::execute(const PointwiseKernel& kernel, const Rows& rows,
 
 }  // namespace
 
-Ref<exec::FusedKernel> make_fused_region(std::shared_ptr<const Graph> region, std::string name) {
-  return make_ref<FusedRegion>(std::move(region), std::move(name));
+Ref<exec::FusedKernel> make_fused_region(std::shared_ptr<const Graph> region, std::string name,
+                                         Compile compile) {
+  return make_ref<FusedRegion>(std::move(region), std::move(name), compile);
 }
 
 }  // namespace prong::codegen

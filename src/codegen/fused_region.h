@@ -2,6 +2,7 @@
 // Made by compile/.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "exec/program.h"
@@ -9,8 +10,16 @@
 
 namespace prong::codegen {
 
+// Where a kernel is compiled that a call lacks.
+enum class Compile : uint8_t {
+  kInPlace,     // by the call, which then runs it
+  kBackground,  // by the background thread (runtime/background.h): calls run the ops until it is
+                // there
+};
+
 // `region`: a graph of pointwise op nodes and constants only (passes/fuse makes such). The graph
 // must not change any more.
-Ref<exec::FusedKernel> make_fused_region(std::shared_ptr<const Graph> region, std::string name);
+Ref<exec::FusedKernel> make_fused_region(std::shared_ptr<const Graph> region, std::string name,
+                                         Compile compile);
 
 }  // namespace prong::codegen

@@ -2,6 +2,8 @@
 #include "compile/fused_kernels.h"
 
 #ifdef PRONG_HAVE_LLVM
+#include "base/flags.h"
+#include "base/log.h"
 #include "codegen/fused_region.h"
 #endif
 
@@ -19,9 +21,15 @@ std::string name_of(const Graph& region) {
 }
 
 void attach(Block& b) {
+  // Who reads the log wants all of it, in the order of the program.
+  static const bool in_place =
+      env_has("PRONG_SKIP", "background") || is_logged(LogTopic::kCodegen);
+  const codegen::Compile compile =
+      in_place ? codegen::Compile::kInPlace : codegen::Compile::kBackground;
   for (Node* n : b) {
     if (n->is(NodeKind::kFused))
-      n->set_attachment(codegen::make_fused_region(n->subgraph_ref(), name_of(n->subgraph())));
+      n->set_attachment(
+          codegen::make_fused_region(n->subgraph_ref(), name_of(n->subgraph()), compile));
     for (Block* inner : n->blocks()) attach(*inner);
   }
 }

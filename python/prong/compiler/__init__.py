@@ -27,9 +27,18 @@ __all__ = [
     "skip_guard_on_globals_unsafe",
     "skip_guard_on_inbuilt_nn_modules_unsafe",
     "substitute_in_graph",
+    "wait_for_kernels",
 ]
 
 is_dynamo_compiling = is_compiling
+
+
+def wait_for_kernels():
+    """Returns when the native code of all functions called so far is there.
+
+    It is made in the background, and until it is there calls run op by op, with the same results. For measurements.
+    """
+    _core._wait_for_kernels()
 
 
 def is_exporting():

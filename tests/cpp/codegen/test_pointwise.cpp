@@ -7,6 +7,7 @@
 
 #include "codegen/fused_region.h"
 #include "graph/builder.h"
+#include "runtime/background.h"
 
 namespace prong {
 namespace {
@@ -80,7 +81,8 @@ TEST(FusedRegion, HasTheBitsOfEveryEagerOp) {
   for (const auto& op : registry().all()) {
     const size_t n = tensor_arguments(*op);
     if (!op->pointwise() || op->mutated_argument() >= 0 || n == 0) continue;
-    auto region = codegen::make_fused_region(single(*op, n), op->name());
+    auto region =
+        codegen::make_fused_region(single(*op, n), op->name(), codegen::Compile::kInPlace);
     for (const DType d : {DType::kFloat32, DType::kFloat64, DType::kBFloat16, DType::kInt64,
                           DType::kFloat16, DType::kUInt8, DType::kBool}) {
       // A kernel takes some ten milliseconds to compile; every fourth op stands for the conversions
@@ -110,7 +112,7 @@ TEST(FusedRegion, HasTheBitsOfEveryEagerOp) {
 
 TEST(FusedRegion, BroadcastsAndTakesStridedInputs) {
   const OpDef& add = registry().get("add");
-  auto region = codegen::make_fused_region(single(add, 2), "add");
+  auto region = codegen::make_fused_region(single(add, 2), "add", codegen::Compile::kInPlace);
   const Tensor a = values(DType::kFloat32, 0).as_strided(Dims{15, 20}, Dims{20, 1}, 0);
   for (const Tensor& b : {values(DType::kFloat32, 1).as_strided(Dims{20}, Dims{1}, 3),
                           values(DType::kFloat32, 1).as_strided(Dims{15, 1}, Dims{2, 1}, 0),
@@ -125,8 +127,25 @@ TEST(FusedRegion, BroadcastsAndTakesStridedInputs) {
   }
 }
 
+TEST(FusedRegion, DeclinesUntilTheBackgroundHasMadeTheKernel) {
+  const OpDef& tanh = registry().get("tanh");
+  auto region = codegen::make_fused_region(single(tanh, 1), "tanh", codegen::Compile::kBackground);
+  auto dropped = codegen::make_fused_region(single(tanh, 1), "tanh", codegen::Compile::kBackground);
+  // For each layout and dtype anew.
+  for (const DType d : {DType::kFloat32, DType::kFloat64}) {
+    const IValue x(values(d, 0));
+    IValue fused;
+    dropped->run(std::span(&x, 1), std::span(&fused, 1));
+    while (!region->run(std::span(&x, 1), std::span(&fused, 1))) wait_for_background();
+    expect_same(tanh.kernel()(tanh, std::span(&x, 1)).to_tensor(), fused.to_tensor(), cat(d));
+  }
+  dropped = {};
+  wait_for_background();
+}
+
 TEST(FusedRegion, DeclinesWhatCannotBroadcast) {
-  auto region = codegen::make_fused_region(single(registry().get("add"), 2), "add");
+  auto region = codegen::make_fused_region(single(registry().get("add"), 2), "add",
+                                           codegen::Compile::kInPlace);
   const IValue args[] = {IValue(Tensor::empty(Dims{3}, DType::kFloat32)),
                          IValue(Tensor::empty(Dims{4}, DType::kFloat32))};
   IValue fused;

@@ -45,6 +45,8 @@ Node::Node(Graph* graph, NodeKind kind) : graph_(graph), kind_(kind) {}
 
 namespace {
 
+constexpr int64_t kOrderStep = int64_t{1} << 20;  // between neighbours, so that others fit in
+
 void remove_use(std::vector<Use>& uses, Use use) {
   const auto it = std::find(uses.rbegin(), uses.rend(), use);
   PRONG_ASSERT(it != uses.rend(), "a use is not listed");
@@ -110,11 +112,14 @@ Node* Node::set_function(Ref<Function> f) {
 void Node::insert_before(Node* other) {
   PRONG_ASSERT(!block_ && other->block_, "insert_before wants a loose node and a placed one");
   block_ = other->block_;
-  block_->ordered_ = false;
   next_ = other;
   prev_ = other->prev_;
   (prev_ ? prev_->next_ : block_->first_) = this;
   other->prev_ = this;
+  // A number between its neighbours', while there is one.
+  const int64_t low = prev_ ? prev_->order_ : 0;
+  order_ = low + (next_->order_ - low) / 2;
+  block_->ordered_ &= order_ > low && order_ < next_->order_;
 }
 
 void Node::insert_after(Node* other) {
@@ -151,7 +156,7 @@ bool Node::is_before(const Node* other) const {
   PRONG_ASSERT(block_ == other->block_, "is_before compares nodes of one block");
   if (!block_->ordered_) {
     int64_t order = 0;
-    for (const Node* n = block_->first_; n; n = n->next_) n->order_ = ++order;
+    for (const Node* n = block_->first_; n; n = n->next_) n->order_ = order += kOrderStep;
     block_->ordered_ = true;
   }
   return order_ < other->order_;

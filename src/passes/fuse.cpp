@@ -1,5 +1,6 @@
 // fuse: gathers pointwise ops of a straight line, producers into consumers, into `fused` nodes.
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -81,7 +82,8 @@ class Fuser {
   explicit Fuser(Block& b) : block_(b) {}
 
   void run() {
-    // From the end: each consumer takes in what it can. Writes cut the line into stretches.
+    note_places();
+    // From the end: each consumer takes in what it can.
     for (Node* n = block_.yield()->prev(); n;) {
       Node* before = n->prev();
       if (is_fusible(*n) && !taken_.contains(n)) before = gather(n);
@@ -92,15 +94,40 @@ class Fuser {
   }
 
  private:
+  // Where a node stands in the block. Barriers cut the line into stretches.
+  struct Place {
+    size_t index, stretch;
+  };
+  void note_places() {
+    size_t index = 0, stretch = 0;
+    for (const Node* n : block_) {
+      stretch += is_barrier(*n);
+      places_[n] = {index++, stretch};
+    }
+  }
+
   // Grows a group that ends in `last`; gives the node to go on at.
   Node* gather(Node* last) {
     Group g;
     g.last = last;
     g.add(last);
-    for (Node* n = last->prev(); n && !is_barrier(*n); n = n->prev())
-      if (is_fusible(*n) && !taken_.contains(n) && feeds(g, *n) && can_move_down(g, *n) &&
-          g.has_room(*n))
-        g.add(n);
+    const size_t stretch = places_.at(last).stretch;
+    // Who feeds the group, the last one first: those that read it have been looked at before.
+    std::set<std::pair<size_t, Node*>> feeders;
+    const auto note_feeders = [&](const Node& n) {
+      for (Value* v : n.inputs())
+        if (Node* maker = v->producer(); maker && maker->block() == &block_ && is_fusible(*maker))
+          if (const Place at = places_.at(maker); at.stretch == stretch)
+            feeders.emplace(at.index, maker);
+    };
+    note_feeders(*last);
+    while (!feeders.empty()) {
+      Node* n = std::prev(feeders.end())->second;
+      feeders.erase(std::prev(feeders.end()));
+      if (taken_.contains(n) || !can_move_down(g, *n) || !g.has_room(*n)) continue;
+      g.add(n);
+      note_feeders(*n);
+    }
     for (const Node* n : g.nodes) taken_.insert(n);
     Node* before = last->prev();
     if (g.nodes.size() < 2) return before;
@@ -108,10 +135,6 @@ class Fuser {
     return make_node(g);
   }
 
-  static bool feeds(const Group& g, const Node& n) {
-    return std::any_of(n.output()->uses().begin(), n.output()->uses().end(),
-                       [&](const Use& use) { return g.members.contains(use.user); });
-  }
   // Its other readers must stand after the group's end.
   bool can_move_down(const Group& g, const Node& n) const {
     return std::all_of(n.output()->uses().begin(), n.output()->uses().end(), [&](const Use& use) {
@@ -155,6 +178,7 @@ class Fuser {
   }
 
   Block& block_;
+  std::unordered_map<const Node*, Place> places_;  // of the nodes that the block had at first
   std::unordered_set<const Node*> taken_;
 };
 

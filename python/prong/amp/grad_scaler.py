@@ -1,16 +1,11 @@
 """GradScaler: scales a loss up so that small gradients survive low precision, and the gradients back down."""
 
 import warnings
-from collections import defaultdict
 
 import prong
 from prong import Tensor
 
 _READY, _UNSCALED, _STEPPED = "READY", "UNSCALED", "STEPPED"
-
-
-def _new_record():
-    return {"stage": _READY, "found_inf": None}
 
 
 class GradScaler:
@@ -46,13 +41,29 @@ class GradScaler:
             self._scale = None
             self._init_growth_tracker = 0
             self._growth_tracker = 0
-            self._per_optimizer_states = defaultdict(_new_record)
+            self._records = ()
 
     def _scale_tensor(self):
         if self._scale is None:
             self._scale = prong.tensor(self._init_scale, dtype=prong.float32)
             self._growth_tracker = self._init_growth_tracker
         return self._scale
+
+    # (optimizer, stage, found_inf) of those that were unscaled or stepped since the last update: a
+    # tuple, which is replaced and never changed, so that compiled steps can follow it.
+    def _record(self, optimizer):
+        for known, stage, found_inf in self._records:
+            if known is optimizer:
+                return stage, found_inf
+        return _READY, None
+
+    def _note(self, optimizer, stage, found_inf):
+        others = [r for r in self._records if r[0] is not optimizer]
+        self._records = (*others, (optimizer, stage, found_inf))
+
+    @property
+    def _per_optimizer_states(self):
+        return {id(o): {"stage": stage, "found_inf": found} for o, stage, found in self._records}
 
     def scale(self, outputs):
         """A tensor, or all tensors of lists and tuples, times the scale."""
@@ -72,31 +83,36 @@ class GradScaler:
         """Divides the gradients of the optimizer's parameters by the scale, for clipping them."""
         if not self._enabled:
             return
-        record = self._per_optimizer_states[id(optimizer)]
-        if record["stage"] == _UNSCALED:
+        stage, _ = self._record(optimizer)
+        if stage == _UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if record["stage"] == _STEPPED:
+        if stage == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         if self._scale is None:
             raise AssertionError(
                 "Attempted unscale_() but _scale is None.  This may indicate your script did not use "
                 "scaler.scale(loss or outputs) earlier in the iteration."
             )
-        inverse = (1.0 / self._scale.double()).item()
-        finite = True
+        gradients = []
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                if parameter.grad.dtype is prong.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                gradients.append(parameter.grad)
+        found_inf = False
         with prong.no_grad():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    if parameter.grad is None:
-                        continue
-                    if parameter.grad.dtype is prong.float16:
-                        raise ValueError("Attempting to unscale FP16 gradients.")
-                    parameter.grad.mul_(inverse)
-                    finite = finite and bool(prong.isfinite(parameter.grad).all())
-        record["found_inf"] = not finite
-        record["stage"] = _UNSCALED
+            # Asked before anything is written: what a compiled step has written cannot be undone.
+            finite = [prong.isfinite(g).all() for g in gradients]
+            if finite and not prong.stack(finite).all():
+                found_inf = True
+            inverse = (1.0 / self._scale.double()).item()
+            for g in gradients:
+                g.mul_(inverse)
+        self._note(optimizer, _UNSCALED, found_inf)
 
     def step(self, optimizer, *args, **kwargs):
         """optimizer.step(), unless a gradient is not finite."""
@@ -104,15 +120,16 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        record = self._per_optimizer_states[id(optimizer)]
-        if record["stage"] == _STEPPED:
+        stage, found_inf = self._record(optimizer)
+        if stage == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if record["stage"] == _READY:
+        if stage == _READY:
             self.unscale_(optimizer)
-        if record["found_inf"] is None:
+            _, found_inf = self._record(optimizer)
+        if found_inf is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None if record["found_inf"] else optimizer.step(*args, **kwargs)
-        record["stage"] = _STEPPED
+        result = None if found_inf else optimizer.step(*args, **kwargs)
+        self._note(optimizer, _STEPPED, found_inf)
         return result
 
     def update(self, new_scale=None):
@@ -123,11 +140,7 @@ class GradScaler:
         if new_scale is not None:
             scale.fill_(new_scale.item() if isinstance(new_scale, Tensor) else new_scale)
         else:
-            found = [
-                record["found_inf"]
-                for record in self._per_optimizer_states.values()
-                if record["found_inf"] is not None
-            ]
+            found = [found_inf for _, _, found_inf in self._records if found_inf is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             if any(found):
@@ -137,10 +150,9 @@ class GradScaler:
                 self._growth_tracker += 1
                 if self._growth_tracker == self._growth_interval:
                     grown = scale * self._growth_factor
-                    if prong.isfinite(grown):
-                        scale.copy_(grown)
+                    scale.copy_(prong.where(prong.isfinite(grown), grown, scale))
                     self._growth_tracker = 0
-        self._per_optimizer_states = defaultdict(_new_record)
+        self._records = ()
 
     def get_scale(self):
         """The scale as a number."""
@@ -203,7 +215,7 @@ class GradScaler:
         self._init_growth_tracker = self._growth_tracker = state_dict["_growth_tracker"]
 
     def __getstate__(self):
-        if self._enabled and self._per_optimizer_states:
+        if self._enabled and self._records:
             raise AssertionError(
                 "A GradScaler instance may only be pickled at the beginning of an iteration, or at the "
                 "end after scaler.update()."

@@ -9,5 +9,8 @@ namespace prong {
 // what compiling costs grows with the square.
 inline constexpr size_t kMaxRegionInputs = 24;
 inline constexpr size_t kMaxRegionResults = 16;
+// So many ops on an element keep a core busy while memory brings the next ones; longer loops only
+// take longer to compile.
+inline constexpr size_t kMaxRegionOps = 64;
 
 }  // namespace prong

@@ -1,4 +1,5 @@
 // cse: of equal nodes with equal inputs, one is enough.
+#include <bit>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -53,7 +54,12 @@ size_t key(const Node& n) {
   for (const Value* v : n.inputs()) mix(reinterpret_cast<size_t>(v));
   if (n.is(NodeKind::kOp)) mix(reinterpret_cast<size_t>(&n.op()));
   if (n.is(NodeKind::kHost)) mix(reinterpret_cast<size_t>(&n.host()));
-  if (n.is(NodeKind::kConstant)) mix(static_cast<size_t>(n.constant().tag()));
+  if (n.is(NodeKind::kConstant)) {
+    const IValue& c = n.constant();
+    mix(static_cast<size_t>(c.tag()));
+    if (c.is_int()) mix(static_cast<size_t>(c.to_int()));
+    if (c.is_float()) mix(std::bit_cast<size_t>(c.to_double()));
+  }
   return h;
 }
 
@@ -97,7 +103,7 @@ class Merger {
   };
 
   bool merge(Node& n) {
-    const size_t k = key(n);
+    const size_t k = key(n) ^ (looks_at_memory(n) ? static_cast<size_t>(writes_) : 0);
     auto& bucket = seen_[k];
     for (const Seen& s : bucket) {
       if (!is_same(*s.node, n) || (looks_at_memory(n) && s.writes != writes_)) continue;

@@ -63,7 +63,7 @@ struct Group {
   bool has_room(const Node& n) const {
     size_t more = 0;
     for (const Value* v : n.inputs()) more += is_input(*v) && !inputs.contains(v);
-    return inputs.size() - 1 + more <= kMaxRegionInputs &&
+    return nodes.size() < kMaxRegionOps && inputs.size() - 1 + more <= kMaxRegionInputs &&
            num_results + is_read_outside(n) <= kMaxRegionResults;
   }
 

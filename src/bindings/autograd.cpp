@@ -59,6 +59,15 @@ nb::tuple backward(nb::sequence roots, nb::sequence gradients, bool keep_graph, 
 
 // ── hooks ──
 
+// The compiled call that was recorded when a hook was made.
+class MadeIn {
+ public:
+  bool is_past() const { return number_ != capture::recording_number(); }
+
+ private:
+  uint64_t number_ = capture::recording_number();
+};
+
 class PyHook final : public eager::GradientHook {
  public:
   explicit PyHook(nb::handle fn, bool takes_tuple) : fn_(fn.ptr()), takes_tuple_(takes_tuple) {}
@@ -67,7 +76,7 @@ class PyHook final : public eager::GradientHook {
     if (!held.is_held()) return;
     Owned argument(takes_tuple_ ? as_tuple(gradients).release().ptr() : wrap(gradients[0]));
     PyObject* const given = argument.get();
-    Owned result(checked(capture::call_by_tape(fn_.get(), &given, 1)));
+    Owned result(checked(capture::call_by_tape(fn_.get(), &given, 1, made_in_.is_past())));
     if (result.get() == Py_None) return;
     if (!takes_tuple_) {
       PRONG_CHECK(is_tensor(result.get()), kType, "expected Variable, but hook returned '",
@@ -101,6 +110,7 @@ class PyHook final : public eager::GradientHook {
   }
   PyObjectBox fn_;
   bool takes_tuple_;
+  MadeIn made_in_;
 };
 
 class PyPostHook final : public eager::PostHook {
@@ -111,12 +121,13 @@ class PyPostHook final : public eager::PostHook {
     if (!held.is_held()) return;
     const nb::tuple gave = as_tuple(given), got = as_tuple(received);
     PyObject* const args[] = {gave.ptr(), got.ptr()};
-    Owned result(checked(capture::call_by_tape(fn_.get(), args, 2)));
+    Owned result(checked(capture::call_by_tape(fn_.get(), args, 2, made_in_.is_past())));
     if (result.get() != Py_None) PyHook::replace(given, result.get());
   }
 
  private:
   PyObjectBox fn_;
+  MadeIn made_in_;
 };
 
 int64_t next_hook_id() {

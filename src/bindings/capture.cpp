@@ -94,6 +94,7 @@ CoreFunction core_function(PyObject* callable) {
           std::pair("_rebase_history", CoreFunction::kTapeWrite),
           std::pair("_bump_version", CoreFunction::kTapeWrite),
           std::pair("_add_tensor_hook", CoreFunction::kTapeWrite),
+          std::pair("_retain_grad", CoreFunction::kTapeWrite),
           std::pair("_keep_random_state", CoreFunction::kRandomState),
           std::pair("_put_random_state", CoreFunction::kRandomState),
           std::pair("_promote", CoreFunction::kRuleOfTypes),

@@ -130,6 +130,9 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
   }
   if (term.is_made() && PyWeakref_CheckRef(callable) && terms.empty() && result != Py_None)
     return t->find(result);  // of what the call made
+  if (term.is_made() && t->peek(term).kind == Made::Kind::kOpaque && terms.empty() &&
+      result == Py_None && std::strcmp(Py_TYPE(callable)->tp_name, "nanobind.nb_func") == 0)
+    return Term::same();  // it took a hook away that the call had added
   if (PyObject* self =
           term.is_same() && PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
       self && PyContextVar_CheckExact(self))

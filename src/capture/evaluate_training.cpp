@@ -98,7 +98,6 @@ Term ran_backward(Tracker& t, PyObject* const* args, const std::vector<Term>& te
     if (!each.is_known()) t.give_up("a backward pass from a tensor of unknown origin");
   for (const size_t i : {size_t{2}, size_t{3}, size_t{5}, size_t{6}})
     if (!t.is_plain(terms[i], args[i])) t.give_up("a backward pass with options that vary");
-  if (PyObject_IsTrue(args[3]) == 1) t.give_up("gradients of gradients");
   t.note_backward(args, nodes_before);
   t.ran_backward();
   std::vector<Term> items;

@@ -51,7 +51,8 @@ class Evaluator {
   PyObject* loop();  // from where it stands
 
   static Evaluator* innermost();  // whose frame runs; null: none
-  PyObject* call_for_tape(PyObject* callable, PyObject* const* args, size_t count);
+  PyObject* call_for_tape(PyObject* callable, PyObject* const* args, size_t count,
+                          bool is_from_outside);
 
  private:
   enum class Next : uint8_t {

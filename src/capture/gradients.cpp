@@ -22,6 +22,21 @@ bool has_hooks(const TensorImpl* leaf) {
          (!meta->post_accumulate.empty() || (meta->accumulator && meta->accumulator->hooks()));
 }
 
+// The numbers of a leaf's hooks, in the order in which they are called.
+std::vector<int64_t> hooks_of(const TensorImpl* leaf) {
+  std::vector<int64_t> all;
+  const eager::AutogradMeta* meta = eager::meta_of(leaf);
+  if (!meta) return all;
+  if (const auto* hooks = meta->accumulator ? meta->accumulator->hooks() : nullptr) {
+    for (const auto& h : hooks->tensor) all.push_back(h.id);
+    for (const auto& h : hooks->retain) all.push_back(h.id);
+    for (const auto& [id, hook] : hooks->pre) all.push_back(id);
+    for (const auto& [id, hook] : hooks->post) all.push_back(id);
+  }
+  for (const auto& [id, hook] : meta->post_accumulate) all.push_back(id);
+  return all;
+}
+
 // Would another pass from this node run Python code before it raises, for what was freed?
 bool runs_python(eager::Node& root) {
   std::set<const eager::Node*> seen{&root};
@@ -144,8 +159,8 @@ void Tracker::accumulating(const Tensor& leaf) {
 void Tracker::note_accumulated() {
   for (const Accumulated& a : accumulated_) {
     const int32_t index = gradient_of(a.leaf.impl());
-    if (index >= 0 && a.has_hooks) give_up("a hook from outside runs in a backward pass");
     if (index >= 0) {
+      if (a.has_hooks) note_hooks(index);
       note_before(index, a.before);
       note_written(gradients_[static_cast<size_t>(index)]);
     } else {
@@ -155,11 +170,22 @@ void Tracker::note_accumulated() {
   accumulated_.clear();
 }
 
+// Of a leaf from outside: a plan asks that it has just these.
+void Tracker::note_hooks(int32_t leaf) {
+  Leaf& known = plan_->leaves[static_cast<size_t>(leaf)];
+  std::vector<int64_t> now = hooks_of(gradients_[static_cast<size_t>(leaf)].leaf.get());
+  if (!known.hooks.empty() && known.hooks != now) give_up("the hooks of a tensor changed");
+  known.hooks = std::move(now);
+  expected_outside_hooks_ += static_cast<int64_t>(known.hooks.size());
+}
+
 void Tracker::ran_backward() {
   if (context()[ContextWord::kSavingHooks]) give_up("hooks see what a backward pass saved");
   if (eager::is_anomaly_enabled()) give_up("anomaly mode");
   plan_->has_backward = true;
   note_accumulated();
+  if (outside_hooks_ != expected_outside_hooks_)
+    give_up("a hook from outside sees a gradient that goes no further");
 }
 
 // ── the plan ──
@@ -244,7 +270,8 @@ bool Tracker::settle_tape() {
 
 bool Plan::leaf_fits(const Leaf& leaf, PyObject* const* args) const {
   const TensorImpl* t = fetch(leaf.tensor, args);
-  if (!t || !is_plain_leaf(t) || has_hooks(t)) return false;
+  if (!t || !is_plain_leaf(t)) return false;
+  if (!leaf.hooks.empty() ? hooks_of(t) != leaf.hooks : has_hooks(t)) return false;
   return leaf.before != Leaf::Before::kNone || !gradient_now(t).defined();
 }
 

@@ -376,6 +376,9 @@ std::optional<GuardText> PlanReader::first_misfit(PyObject* const* args, size_t 
     Plan::Found found;
     if (!plan_.find_numbers(args, {}, 0, found)) return misfit_of_numbers(found);
   }
+  for (const Leaf& leaf : plan_.leaves)
+    if (!plan_.leaf_fits(leaf, args))
+      return GuardText{"what a leaf has (.grad, hooks on it)", "as recorded", "otherwise", {}};
   if (plan_.has_steps && !plan_.are_steps_plain())
     return GuardText{"where print(), logging and the like write to",
                      "plain files",

@@ -74,6 +74,7 @@ struct Leaf {
   enum class Before : uint8_t { kUnread, kNone, kTensor };
   TensorSource tensor;
   Before before = Before::kUnread;  // kTensor: TensorGuards say what is asked of it
+  std::vector<int64_t> hooks{};     // that saw its gradient; every one has a number of its own
 };
 
 // A result that had a history when the call was recorded, which its backward pass has used up.

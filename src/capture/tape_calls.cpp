@@ -17,18 +17,24 @@ bool is_error_of_tape_call() {
   return error && error == current_error();
 }
 
-PyObject* call_by_tape(PyObject* callable, PyObject* const* args, size_t count) {
+uint64_t recording_number() {
+  const Tracker* t = current_tracker();
+  return t ? t->number() : 0;
+}
+
+PyObject* call_by_tape(PyObject* callable, PyObject* const* args, size_t count, bool is_from_outside) {
   Evaluator* frame = is_recording() ? Evaluator::innermost() : nullptr;
   if (!frame) return PyObject_Vectorcall(callable, args, count, nullptr);
-  return frame->call_for_tape(callable, args, count);
+  return frame->call_for_tape(callable, args, count, is_from_outside);
 }
 
 // The frame is amid the call that has the tape do something.
-PyObject* Evaluator::call_for_tape(PyObject* callable, PyObject* const* args, size_t count) {
+PyObject* Evaluator::call_for_tape(PyObject* callable, PyObject* const* args, size_t count,
+                                   bool is_from_outside) {
   Tracker* t = tracker();
   if (!t) return PyObject_Vectorcall(callable, args, count, nullptr);
   t->called_by_tape();
-  const Term function = t->called_term(callable);
+  const Term function = t->called_term(callable, is_from_outside);
   std::vector<Term> terms;
   for (size_t i = 0; i < count; ++i) terms.push_back(t->handed_on(args[i]));
   const uint64_t nodes_before = nodes_before_call_;
@@ -52,8 +58,14 @@ void Tracker::called_by_tape() {
   note_accumulated();
 }
 
-// A function, method or instance that the call made, or made known.
-Term Tracker::called_term(PyObject* callable) {
+// A function, method or instance that the call knows. One from outside is the hook of a leaf, which
+// guards know by its number (ran_backward() counts the calls).
+Term Tracker::called_term(PyObject* callable, bool is_from_outside) {
+  if (is_from_outside) {
+    ++outside_hooks_;
+    know_stored(callable);
+    return Term::same();
+  }
   if (const Term t = find(callable); t.is_known()) return t;
   if (PyMethod_Check(callable)) {
     PyObject* self = PyMethod_GET_SELF(callable);
@@ -62,6 +74,9 @@ Term Tracker::called_term(PyObject* callable) {
     if (owner.is_known() && !door().is_tensor(self) && is_method_of(function, self))
       return make(Made::Kind::kMethod, {Term::same(), owner}, {function, self});
   }
+  if (PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr)
+    if (const Term owner = find(self); owner.is_made())  // a list's append(), say
+      return make(Made::Kind::kMethod, {Term::same(), owner}, {callable, self});
   give_up("a hook that is not followed");
   return {};
 }

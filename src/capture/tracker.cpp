@@ -15,6 +15,7 @@ namespace prong::capture {
 
 namespace {
 thread_local Tracker* tracker_of_thread = nullptr;
+uint64_t last_number = 0;  // under the GIL
 
 bool same_items(PyObject* a, PyObject* b) {
   if (PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
@@ -38,7 +39,7 @@ void set_current_tracker(Tracker* tracker) { tracker_of_thread = tracker; }
 Tracker::Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_static,
                  NumberMemory* memory)
     : memory_(memory), pins_sizes_(is_static), is_grad_on_(eager::is_grad_enabled()),
-      keeps_places_(keeps_places), is_static_(is_static) {
+      keeps_places_(keeps_places), is_static_(is_static), number_(++last_number) {
   plan_->num_arguments = count + (kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0);
   plan_->kwnames = Kept(kwnames);
   plan_->default_dtype = default_dtype();

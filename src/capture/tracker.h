@@ -90,6 +90,7 @@ class Tracker {
   Tracker(size_t count, PyObject* kwnames, bool keeps_places, bool is_static, NumberMemory* memory);
 
   bool is_on() const { return reason_.empty(); }
+  uint64_t number() const { return number_; }  // no other has it
   const std::string& reason() const { return reason_; }
   const std::string& reason_place() const { return reason_place_; }  // where logs tell of it
   void give_up(std::string reason);
@@ -224,7 +225,7 @@ class Tracker {
   void ran_backward();                                     // after it
   // ── Python that the tape calls, and steps of the tape that Python makes (tape_calls.cpp) ──
   void called_by_tape();
-  Term called_term(PyObject* callable);
+  Term called_term(PyObject* callable, bool is_from_outside);
   Term handed_on(PyObject* value);
   Term tape_step_term(CoreFunction function, PyObject* const* args, const std::vector<Term>& terms,
                       PyObject* result);
@@ -365,6 +366,7 @@ class Tracker {
   void note_written(Gradient& g);
   void note_before(int32_t index, const Tensor& gradient);
   void note_accumulated();
+  void note_hooks(int32_t leaf);
   bool describe_gradients();
   bool settle_tape();
   static bool may_be_stored(Term term, PyObject* value);
@@ -447,6 +449,7 @@ class Tracker {
   bool is_reading_ = false;
   bool is_finished_ = false, pins_sizes_ = false, needs_tape_ = false;
   bool makes_leaves_ = false, has_composites_ = false, cannot_retrace_ = false;
+  int64_t outside_hooks_ = 0, expected_outside_hooks_ = 0;  // calls
   bool makes_tape_steps_ = false, puts_random_state_ = false;
   std::vector<int32_t> numbers_on_tape_;  // bound before a backward pass
   bool has_python_backend_ = false, has_other_names_ = false, has_inference_ = false;
@@ -458,6 +461,7 @@ class Tracker {
   int32_t first_final_step_ = std::numeric_limits<int32_t>::max();
   bool has_tensor_steps_ = false;
   const bool is_grad_on_, keeps_places_, is_static_;
+  const uint64_t number_;
 };
 
 PyObject* builtin_join();

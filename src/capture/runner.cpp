@@ -186,15 +186,19 @@ class Program final : public Runner {
   Program(const Trace& trace, const NumberInputs& number_inputs) {
     const std::vector<bool> none(trace.regions.size(), false);
     function_ = captured_function(to_graph(trace, number_inputs, none));
+    for (const TraceNode& n : trace.nodes)
+      has_effect_ |= writes_outside(trace, n) || n.op->is_random();
   }
 
   std::vector<IValue> run(std::span<const IValue> inputs) override {
+    if (has_effect_) ++effects_done;  // if it fails, how far it came is not known
     const IValue result = exec::run(*function_, std::vector<IValue>(inputs.begin(), inputs.end()));
     return result.items();
   }
 
  private:
   Ref<Function> function_;
+  bool has_effect_ = false;
 };
 
 class Native final : public Backend {

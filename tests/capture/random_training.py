@@ -7,6 +7,7 @@ import sys
 
 import prong as torch
 from prong import nn
+from prong.utils.checkpoint import checkpoint
 
 LAYERS = (
     nn.ReLU,
@@ -43,12 +44,94 @@ LOSSES = {
 }
 
 
+class Cubed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g
+
+
+class Softened(torch.autograd.Function):
+    """What it saves is its result; the number is the program's."""
+
+    @staticmethod
+    def forward(ctx, x, by):
+        y = torch.tanh(x * by)
+        ctx.save_for_backward(y)
+        ctx.by = by
+        return y, (y > 0).sum()
+
+    @staticmethod
+    def backward(ctx, g, of_count):
+        (y,) = ctx.saved_tensors
+        return g * (1 - y * y) * ctx.by, None
+
+
+def hooked(r, h):
+    kind = r.choice(("double", "look", "two", "retain"))
+    if kind == "retain":
+        h.retain_grad()
+    else:
+        h.register_hook((lambda g: g * 2) if kind != "look" else (lambda g: None))
+    if kind == "two":
+        h.register_hook(lambda g: g + h.detach())
+    return h
+
+
+# What stands around a model's second half: steps and hooks that Python has on the tape.
+AROUND = (
+    lambda r, part: lambda h: part(Cubed.apply(h)),
+    lambda r, part: lambda h: part(Softened.apply(h, 0.5)[0]),
+    lambda r, part: lambda h: checkpoint(part, h, use_reentrant=False),
+    lambda r, part: lambda h: checkpoint(part, h, use_reentrant=True),
+    lambda r, part: lambda h: checkpoint(lambda v: part(v) * 2, h, use_reentrant=False),
+    lambda r, part: lambda h: part(hooked(random.Random(part.seed), h)),
+)
+
+
+class Around(nn.Module):
+    def __init__(self, r, model):
+        super().__init__()
+        self.first, self.rest = model[0], model[1:]
+        self.rest.seed = r.randint(0, 9)
+        self.run = r.choice(AROUND)(r, self.rest)
+
+    def __getitem__(self, i):
+        return [self.first, *self.rest][i]
+
+    def forward(self, x):
+        return self.run(self.first(x))
+
+
+def hook_parameters(r, model):
+    """Hooks that are there before the first call."""
+    kind = r.choice(("leaf", "after", "module"))
+    if kind == "leaf":
+        model[0].bias.register_hook(lambda g: g.clamp(-0.1, 0.1))
+    elif kind == "after":
+
+        def halve(p):
+            with torch.no_grad():
+                p.grad.mul_(0.5)
+
+        model[0].bias.register_post_accumulate_grad_hook(halve)
+    else:
+        model[-1].register_full_backward_hook(lambda m, given, got: (given[0] * 2,))
+
+
 def make_model(r):
     layers = [nn.Linear(3, 4)] + [r.choice(LAYERS)() for _ in range(r.randint(0, 2))]
     model = nn.Sequential(*layers, nn.Linear(4, 2))
     if r.random() < 0.2:
         model[0].weight.requires_grad_(False)
-    return model
+    if r.random() < 0.15:
+        hook_parameters(r, model)
+    return Around(r, model) if r.random() < 0.3 else model
 
 
 def make_step(r, model, optimizer, schedule, sink):
@@ -58,6 +141,7 @@ def make_step(r, model, optimizer, schedule, sink):
     every = r.choice((1, 1, 1, 2))
     gives = r.choice(("detached", "loss", "both", "nothing"))
     micro = r.random() < 0.2
+    penalty = r.random() < 0.1
     tells = [where for where in ("before", "between", "after", "after") if r.random() < 0.06]
     seen = {"count": 0}
 
@@ -66,6 +150,10 @@ def make_step(r, model, optimizer, schedule, sink):
             optimizer.zero_grad(set_to_none=set_none)
         out = model(x)
         loss = loss_of(out, y, t)
+        if penalty:
+            weights = [p for p in model.parameters() if p.requires_grad]
+            grads = torch.autograd.grad(loss, weights, create_graph=True, allow_unused=True)
+            loss = loss + 0.1 * sum(g.square().sum() for g in grads if g is not None)
         if "before" in tells:
             print(f"loss {loss.item():.6f}", x.shape[0], file=sink)
         loss.backward()
@@ -145,7 +233,7 @@ def run(seed, backend, tally):
                 given,
                 [text(p) for p in model.parameters()],
                 [text(b) for b in model.buffers()],
-                [p.grad is None or text(p.grad) for p in model.parameters()],
+                [p.grad is None or text(p.grad)[:3] for p in model.parameters()],
                 [sorted((k, text(v)) for k, v in s.items()) for s in optimizer.state.values()],
                 optimizer.param_groups[0]["lr"],
                 torch.rand(1).item(),

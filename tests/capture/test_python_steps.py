@@ -369,6 +369,37 @@ def test_an_error_of_a_step_after_a_write_leaves_the_write():
     assert traceback.extract_tb(raised.value.__traceback__)[-1].name == "counted"
 
 
+def test_an_error_of_a_step_after_a_training_step_leaves_one_step():
+    """Native programs are counted as done, too."""
+
+    def run(is_compiled):
+        torch.manual_seed(0)
+        model, out = torch.nn.Linear(3, 2), io.StringIO()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            print(f"{loss.item():.5f}", file=out)
+
+        if is_compiled:
+            step = torch.compile(step)
+        seen = []
+        for i in range(8):
+            if i == 5:
+                out.close()
+            try:
+                step(torch.ones(4, 3) * i)
+            except ValueError as error:
+                seen.append(str(error))
+            seen.append([(p._version, p.tolist()) for p in model.parameters()])
+        return seen
+
+    assert run(True) == run(False)
+
+
 def test_an_error_of_a_step_is_handled_by_the_program():
     def guarded(x):
         y = x * 2

@@ -409,7 +409,7 @@ PyObject* evaluate(PyObject* self, PyObject* const* args, size_t count, PyObject
         PRONG_LOG(kRecompiles, target->name, ": plan ", target->plans,
                   " was recorded, since no other fits\n", why_new);
     } else {
-      if (!proven) f->unplanned += 1;
+      if (!proven && !tracker->has_learned()) f->unplanned += 1;
       PRONG_LOG(kCapture, target->name, ": no plan, so calls are evaluated: ", tracker->reason(),
                 tracker->reason_place());
     }

@@ -12,7 +12,7 @@ namespace prong::capture {
 namespace {
 
 constexpr Py_ssize_t kMaxItems = 256;  // of a container; larger ones are the same object each time
-constexpr size_t kMaxContainers = 32;
+constexpr size_t kMaxContainers = 128;
 
 bool is_sequence(PyObject* o) { return PyList_CheckExact(o) || PyTuple_CheckExact(o); }
 
@@ -179,12 +179,14 @@ Term Tracker::container_argument(PyObject* value) {
                       {}, {});
   if (t.is_made() && PyTuple_Check(value) && !PyTuple_CheckExact(value))
     made_[static_cast<size_t>(t.index)].type = Kept(reinterpret_cast<PyObject*>(Py_TYPE(value)));
-  given_.push_back({t, Kept(value), {}, {}, {}});
+  given_.emplace_back();
+  given_.back().term = t;
+  given_.back().object = Kept(value);
   return t;
 }
 
-void Tracker::open_containers() {
-  for (size_t k = 0; k < given_.size() && is_on(); ++k) {  // grows on the way
+void Tracker::open_containers(size_t first) {
+  for (size_t k = first; k < given_.size() && is_on(); ++k) {  // grows on the way
     PyObject* const container = given_[k].object.get();
     const Term t = given_[k].term;
     std::vector<PyObject*> items = items_of(container);
@@ -229,7 +231,7 @@ Term Tracker::held_tensor(PyObject* holder, PyObject* key, PyObject* value, PyOb
   held_.emplace(place, impl);
   const auto index = static_cast<int32_t>(arguments_.size());
   arguments_.push_back(nullptr);  // the place holds it only until the call assigns another
-  plan_->held.push_back({Kept(holder), Kept(key), Kept(owner)});
+  plan_->held.push_back({Kept(holder), Kept(key), Kept(owner), given_.size()});
   watch_tensor(value, {TensorSource::Kind::kArgument, index, 0, 0});
   return Term::tensor();
 }
@@ -301,9 +303,31 @@ void Tracker::write_slot(Term owner, PyObject* descriptor, PyObject* value, Term
   s->is_stored = true;
 }
 
-// What the call did to them would have to be done again.
+// What the call did to a list or dict is done again; false: it cannot be.
+bool Tracker::note_contents(size_t k) {
+  const ArgumentContainer& c = plan_->containers[k];
+  PyObject* const container = given_[k].object.get();
+  const Made& m = made(given_[k].term);
+  const std::vector<PyObject*> now = items_of(container);
+  bool is_same = c.holds(container) && now.size() == given_[k].terms.size();
+  for (size_t i = 0; is_same && i < now.size(); ++i)
+    is_same = now[i] == given_[k].items[i].get() && m.items[i].kind == given_[k].terms[i].kind &&
+              m.items[i].index == given_[k].terms[i].index;  // else the same only this time
+  if (is_same) return true;
+  // Between two steps nobody knows when.
+  if (num_steps_ > 0 || !(PyList_CheckExact(container) || PyDict_CheckExact(container)))
+    return false;
+  if (!is_on() || std::any_of(m.items.begin(), m.items.end(),
+                              [&](Term t) { return !t.is_known() || is_fragile(t); }))
+    return false;
+  effects_.push_back({Kept(container), Kept(), Kept(container), given_[k].term,
+                      Effect::Kind::kContents, num_steps_, c.index});
+  return true;
+}
+
+// Or what the call did to them is done again.
 bool Tracker::containers_are_unchanged() {
-  bool has_records = false;
+  bool has_records = false, has_lists = false, has_dicts = false;
   for (size_t k = 0; k < given_.size(); ++k) {
     PyObject* const container = given_[k].object.get();
     if (plan_->containers[k].is_record) {
@@ -311,21 +335,15 @@ bool Tracker::containers_are_unchanged() {
       if (Py_TYPE(container) != plan_->containers[k].type || !note_record_stores(k)) return false;
       continue;
     }
-    if (!plan_->containers[k].holds(container)) return false;
-    const std::vector<PyObject*> now = items_of(container);
-    for (size_t i = 0; i < now.size(); ++i)
-      if (now[i] != given_[k].items[i].get()) return false;
-    const Made& m = made(given_[k].term);
-    for (size_t i = 0; i < m.items.size(); ++i)
-      if (m.items[i].kind != given_[k].terms[i].kind ||
-          m.items[i].index != given_[k].terms[i].index)
-        return false;  // the same object only this time
+    const size_t effects = effects_.size();
+    if (!note_contents(k)) return false;
+    if (effects_.size() == effects) continue;
+    has_lists |= PyList_Check(container) != 0;
+    has_dicts |= PyDict_Check(container) != 0;
   }
   if (has_records) note_strangers();
-  // A list from outside that the call writes to may be the one that is passed next time.
-  return given_.empty() || std::none_of(effects_.begin(), effects_.end(), [](const Store& e) {
-           return PyList_Check(e.owner.get()) || PyDict_Check(e.owner.get());
-         });
+  if (!given_.empty()) note_other_containers(has_lists, has_dicts);
+  return true;
 }
 
 // Objects that the plan knows by identity must not be among the records that it is given.
@@ -346,25 +364,29 @@ void Tracker::note_strangers() {
 bool Plan::open(PyObject* const* args) {
   opened_.clear();
   for (size_t i = 0; i < num_arguments; ++i) opened_.emplace_back(args[i]);
-  for (size_t k = 0; k < containers.size(); ++k) {
+  size_t h = 0;
+  for (size_t k = 0; k <= containers.size(); ++k) {
+    for (; h < held.size() && held[h].after == k; ++h) {
+      PyObject* found = held[h].get();
+      if (!found || !(held[h].is_container || door().is_exact_tensor(found))) return false;
+      opened_.emplace_back(found);
+    }
+    if (k == containers.size()) break;
     const ArgumentContainer& c = containers[k];
     PyObject* const container = opened_[static_cast<size_t>(c.index)].get();
     if (!c.holds(container)) return false;
-    for (size_t before = 0; before < k; ++before)
-      if (opened_[static_cast<size_t>(containers[before].index)].get() == container) return false;
+    if (!PyTuple_Check(container))  // which are never changed
+      for (size_t before = 0; before < k; ++before)
+        if (opened_[static_cast<size_t>(containers[before].index)].get() == container) return false;
     if (std::find(strangers.begin(), strangers.end(), container) != strangers.end()) return false;
     for (PyObject* item : items_of(container)) opened_.emplace_back(item);
-  }
-  for (const HeldTensor& h : held) {
-    PyObject* tensor = h.get();
-    if (!tensor || !door().is_exact_tensor(tensor)) return false;
-    opened_.emplace_back(tensor);
   }
   return true;
 }
 
 PyObject* HeldTensor::get() const {
   if (PyCell_Check(holder.get())) return PyCell_GET(holder.get());
+  if (!key.get()) return holder.get();
   PyObject* found = PyDict_GetItemWithError(holder.get(), key.get());
   if (!found) PyErr_Clear();
   return found;

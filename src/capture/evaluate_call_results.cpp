@@ -285,6 +285,7 @@ Term Evaluator::call_term(PyObject* callable, Term term, PyObject* const* args,
     return Term::same();
   if (Term followed; follow_transparent(function, self, args, terms, result, &followed))
     return followed;
+  if (bound) t->note_changed(bound);
   t->give_up(std::string("calls ") + name_of_callable(callable));
   return {};
 }

@@ -225,8 +225,10 @@ Evaluator::Next Evaluator::delete_item() {
   if (Tracker* t = tracker();
       t && !((is_container(*t, term(2)) ||
               (term(2).is_made() && t->made(term(2)).kind == Made::Kind::kInstance)) &&
-             t->vouch(term(1), key, true)))
+             t->vouch(term(1), key, true))) {
+    t->note_changed(container);
     t->give_up("an item of a container is deleted");
+  }
   if (Tracker* t = tracker()) t->pin_twins(std::vector<Term>{term(2)});
   if (PyObject_DelItem(container, key) < 0) return Next::kError;
   drop(2);

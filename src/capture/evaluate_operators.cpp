@@ -62,6 +62,7 @@ Term operator_term(Tracker& t, int code, uint64_t nodes_before, PyObject* a, Ter
       code >= kFirstInPlace && code < kCompare && ta.is_same() && result == a;
   if (!changes_outside && t.vouch(ta, a, true) && t.vouch(tb, b, true))
     if (const Term found = t.adopt(result); found.is_known()) return found;
+  if (changes_outside) t.note_changed(a);
   t.give_up("an operator on values that are not followed");
   return {};
 }
@@ -197,6 +198,7 @@ Evaluator::Next Evaluator::step_operator(const Instruction& i) {
                                    : term(2).is_same() && t->is_plain(term(1), key) &&
                                          t->write_item(container, key, value, term(3));
       if (PySlice_Check(key)) t->pin_twins(std::vector<Term>{term(2), term(3)});
+      if (!is_followed) t->note_changed(container);
       if (!is_followed) t->give_up("an item of a container is assigned");
       if (PySlice_Check(key)) t->pin_twins(std::vector<Term>{term(2), term(3)});
     }

@@ -150,14 +150,15 @@ std::unique_ptr<Plan> Tracker::take_plan(const Context& context) {
     return nullptr;
   }
   for (Store& e : effects_) {
-    const bool is_given = e.kind == Effect::Kind::kArgument;
+    const bool is_given = e.kind == Effect::Kind::kArgument || e.kind == Effect::Kind::kContents;
     Effect effect{Kept(is_given ? nullptr : e.owner.get()),
                   Kept(e.name.get()),
                   {},
                   e.kind,
                   e.argument,
                   e.order};
-    if (!describe(e.value.get(), e.term, &effect.value)) {
+    if (!(e.kind == Effect::Kind::kContents ? describe_made(e.term, &effect.value)
+                                            : describe(e.value.get(), e.term, &effect.value))) {
       give_up("an attribute is assigned something that cannot be built again");
       return nullptr;
     }

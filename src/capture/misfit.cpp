@@ -103,28 +103,37 @@ Place PlanReader::place(int32_t index) const {
   return index < 0 ? Place{} : plan_.places[static_cast<size_t>(index)];
 }
 
-// An item of a container that is passed: "item 'x' of argument 'batch'".
+// An item of a container that is passed: "item 'x' of argument 'batch'"; or something else that
+// counts as an argument.
 std::string PlanReader::item(size_t index) const {
-  size_t first = plan_.num_arguments;
-  for (const ArgumentContainer& c : plan_.containers) {
-    const auto size = static_cast<size_t>(c.size);
-    if (index < first + size) {
-      const auto k = static_cast<Py_ssize_t>(index - first);
-      PyObject* keys = c.keys.get();
-      if (c.is_record) {
-        const Py_ssize_t named = PyTuple_GET_SIZE(keys);
-        PyObject* descriptor = k < named ? nullptr : PyTuple_GET_ITEM(c.slots.get(), k - named);
-        return cat("attribute ",
-                   shown(descriptor ? reinterpret_cast<PyDescrObject*>(descriptor)->d_name
-                                    : PyTuple_GET_ITEM(keys, k)),
-                   " of ", argument(c.index));
-      }
-      return cat("item ", keys ? shown(PyTuple_GET_ITEM(keys, k)) : cat(k), " of ",
-                 argument(c.index));
-    }
+  size_t first = plan_.num_arguments, h = 0;
+  for (size_t k = 0; k <= plan_.containers.size(); ++k) {
+    for (; h < plan_.held.size() && plan_.held[h].after == k; ++h)
+      if (first++ == index) return held_text(plan_.held[h]);
+    if (k == plan_.containers.size()) break;
+    const auto size = static_cast<size_t>(plan_.containers[k].size);
+    if (index < first + size)
+      return item_text(plan_.containers[k], static_cast<Py_ssize_t>(index - first));
     first += size;
   }
-  const HeldTensor& h = plan_.held[index - first];
+  return "a value";
+}
+
+std::string PlanReader::item_text(const ArgumentContainer& c, Py_ssize_t k) const {
+  PyObject* keys = c.keys.get();
+  if (!c.is_record)
+    return cat("item ", keys ? shown(PyTuple_GET_ITEM(keys, k)) : cat(k), " of ",
+               argument(c.index));
+  const Py_ssize_t named = PyTuple_GET_SIZE(keys);
+  PyObject* descriptor = k < named ? nullptr : PyTuple_GET_ITEM(c.slots.get(), k - named);
+  return cat("attribute ",
+             shown(descriptor ? reinterpret_cast<PyDescrObject*>(descriptor)->d_name
+                              : PyTuple_GET_ITEM(keys, k)),
+             " of ", argument(c.index));
+}
+
+std::string PlanReader::held_text(const HeldTensor& h) const {
+  if (!h.key.get() && !PyCell_Check(h.holder.get())) return "a list that the function reaches";
   if (!h.key.get()) return cat("variable '", utf8(h.owner.get()), "' of an enclosing function");
   return cat(h.owner.get() ? "attribute " : "key ", shown(h.key.get()),
              h.owner.get() ? cat(" of a ", reinterpret_cast<PyTypeObject*>(h.owner.get())->tp_name)
@@ -178,6 +187,10 @@ GuardText PlanReader::text_of(const Guard& g) const {
     t.what = argument(g.index);
     t.was = shown(o);
     break;
+  case Guard::Kind::kSameTensor:
+    t.what = argument(g.index);
+    t.was = cat("the same tensor as ", argument(static_cast<int32_t>(g.number)));
+    break;
   case Guard::Kind::kTypeOf:
     t.what = "the class of an object";
     break;
@@ -224,6 +237,9 @@ GuardText PlanReader::misfit_of(const Guard& g, PyObject* const* args) const {
   case Guard::Kind::kArgumentIs:
   case Guard::Kind::kArgumentEqual:
     show_both(t, o, args[g.index]);
+    break;
+  case Guard::Kind::kSameTensor:
+    t.now = "another one";
     break;
   case Guard::Kind::kTypeOf:
     show_both(t, g.other.get(), reinterpret_cast<PyObject*>(Py_TYPE(o)));

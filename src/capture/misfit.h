@@ -32,6 +32,8 @@ class PlanReader {
  private:
   std::string argument(int32_t index) const;
   std::string item(size_t index) const;
+  std::string item_text(const ArgumentContainer& c, Py_ssize_t k) const;
+  std::string held_text(const HeldTensor& h) const;
   std::string source(const TensorSource& s) const;
   Place place(int32_t index) const;
   GuardText text_of(const Guard& g) const;

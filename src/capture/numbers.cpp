@@ -51,6 +51,13 @@ bool NumberMemory::varies(const void* owner, uint64_t key, PyObject* value) {
   return s.varies;
 }
 
+bool NumberMemory::note_changing(const void* container, const void* key) {
+  if (is_changing(container, key) || changing_.size() >= kMaxSeen) return false;
+  changing_.insert(container);
+  if (key) changing_.insert(key);
+  return true;
+}
+
 bool NumberMemory::is_replaced(const void* owner, uint64_t key, const void* tensor) {
   if (tensors_.size() >= kMaxSeen) return false;
   const auto [it, is_new] = tensors_.try_emplace({owner, key}, tensor);
@@ -231,7 +238,10 @@ bool Tracker::append_outside(PyObject* list, PyObject* value, Term term) {
       is_fragile(term))
     return false;
   for (const Guard& g : plan_->guards)
-    if (g.kind == Guard::Kind::kList && g.object.get() == list) return false;
+    if (g.kind == Guard::Kind::kList && g.object.get() == list) {
+      note_changed(list);
+      return false;
+    }
   appended_.push_back(list);
   effects_.push_back(
       {Kept(list), Kept(list), Kept(value), term, Effect::Kind::kAppend, num_steps_});

@@ -107,6 +107,8 @@ bool Plan::holds(Guard& g, PyObject* const* args) {
     return args[g.index] == o;
   case Guard::Kind::kArgumentEqual:
     return same_value(args[g.index], o);
+  case Guard::Kind::kSameTensor:
+    return args[g.index] == args[g.number];
   case Guard::Kind::kTypeOf:
     if (g.number) {  // and its attributes are still in the same dict
       PyObject** dict = _PyObject_GetDictPtr(o);
@@ -399,6 +401,7 @@ bool Plan::apply(const Effect& e, PyObject* value, PyObject* const* args) const 
           is_none ? Tensor() : Tensor(Ref<TensorImpl>(door().impl_of(value)));
     return true;
   }
+  if (e.kind == Effect::Kind::kContents) return set_contents(args[e.leaf], value);
   const Kept held(e.kind == Effect::Kind::kArgument ? args[e.leaf] : e.owner.get());
   if (e.kind == Effect::Kind::kArgument)
     return PyObject_GenericSetAttr(held.get(), e.name.get(), value) == 0;

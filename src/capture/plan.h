@@ -31,6 +31,7 @@ struct Guard {
     kCell,    // `object` holds `other`
     kMember,  // attribute `owner` of `object`, which builtin code reads, is `other`
     kContextVariable,  // `object` has the value `other` in the thread's context; null: none
+    kSameTensor,       // arguments `index` and `number` are one tensor
     kFunction,         // `object` has the code, defaults and keyword defaults of `other` (a tuple)
   };
   struct Read {
@@ -177,13 +178,14 @@ struct Branch {
 };
 
 // After the programs have run: owner.name = value, owner[name] = value, owner.append(value), the
-// .grad of a leaf, the variable that the cell `owner` holds, or argument.name = value.
+// .grad of a leaf, the variable that the cell `owner` holds, argument.name = value, or what an
+// argument, a list or dict, holds from then on.
 struct Effect {
-  enum class Kind : uint8_t { kAttribute, kItem, kAppend, kGradient, kCell, kArgument };
+  enum class Kind : uint8_t { kAttribute, kItem, kAppend, kGradient, kCell, kArgument, kContents };
   Kept owner, name;
   Template value;
   Kind kind = Kind::kAttribute;
-  int32_t leaf = 0;   // in Plan::leaves; of kArgument: which
+  int32_t leaf = 0;   // in Plan::leaves; of kArgument and kContents: which argument
   int32_t order = 0;  // so many steps that can fail come before it
 };
 
@@ -198,15 +200,18 @@ struct ArgumentContainer {
   bool is_record = false;
   bool holds(PyObject* o) const;
 };
-// Where the call finds a tensor that may be another one each time: it counts as an argument too,
-// after the items of containers.
+// Where the call finds a tensor, list, tuple or dict that may be another one each time: it counts
+// as an argument too.
 struct HeldTensor {
-  Kept holder, key;       // a dict and its key, or a cell
-  Kept owner;             // for reports: the type whose instance has the dict, the variable's name
+  Kept holder, key;  // a dict and its key, or a cell; or the list itself
+  Kept owner;        // for reports: the type whose instance has the dict, the variable's name
+  size_t after = 0;  // its number comes after the items of so many containers
+  bool is_container = false;
   PyObject* get() const;  // borrowed; null: there is none
 };
 // Is the argument one that a plan looks into?
 bool is_opened(PyObject* argument);
+bool set_contents(PyObject* container, PyObject* to);  // of a list or dict; false: an error is set
 
 class Plan {
  public:

@@ -104,10 +104,8 @@ Term Tracker::argument(PyObject* value, int32_t index) {
   if (door().is_tensor(value)) {
     // A subclass may do anything in its methods.
     if (!door().is_exact_tensor(value)) return guard_identity(value, index);
-    if (roots_.count(door().impl_of(value))) {
-      give_up("one tensor is passed twice");
-      return {};
-    }
+    if (const auto root = roots_.find(door().impl_of(value)); root != roots_.end())
+      return argument_again(root->second.source, index);
     watch_tensor(value, {TensorSource::Kind::kArgument, index, 0, 0});
     return Term::tensor();
   }
@@ -128,6 +126,26 @@ Term Tracker::argument(PyObject* value, int32_t index) {
   return Term::same();
 }
 
+// A tensor that is known as another argument, or as an object, already.
+Term Tracker::argument_again(TensorSource known, int32_t index) {
+  if (known.kind == TensorSource::Kind::kArgument) {
+    Guard g{Guard::Kind::kSameTensor, index, static_cast<uint64_t>(known.index), {}, {}, {}};
+    plan_->guards.push_back(std::move(g));
+    return Term::tensor();
+  }
+  if (known.kind == TensorSource::Kind::kObject) {
+    plan_->guards.push_back(Guard{Guard::Kind::kArgumentIs,
+                                  index,
+                                  0,
+                                  Kept(plan_->objects[static_cast<size_t>(known.object)].get()),
+                                  {},
+                                  {}});
+    return Term::tensor();
+  }
+  give_up("one tensor is passed twice");
+  return {};
+}
+
 Term Tracker::guard_identity(PyObject* value, int32_t index) {
   plan_->guards.push_back(
       Guard{Guard::Kind::kArgumentIs, index, 0, Kept(value), Kept(nullptr), {}});
@@ -136,6 +154,8 @@ Term Tracker::guard_identity(PyObject* value, int32_t index) {
 
 Term Tracker::same(PyObject* value) {
   if (!door().is_tensor(value)) {
+    if (const Term t = value ? open_held(value, nullptr, value, nullptr) : Term(); t.is_known())
+      return t;
     if (value && is_container_argument(value))
       give_up("a container that is passed is also reached by another way");
     if (value && !is_plain_value(value)) know(value);
@@ -225,7 +245,8 @@ Term Tracker::read_dict(PyObject* dict, PyObject* key, PyObject* value, PyTypeOb
     return {};
   }
   if (is_interned(key))
-    if (const Term t = held_tensor(dict, key, value, g.owner.get()); t.is_known()) return t;
+    for (const auto find : {&Tracker::held_tensor, &Tracker::held_container})
+      if (const Term t = (this->*find)(dict, key, value, g.owner.get()); t.is_known()) return t;
   for (const Guard::Read& r : g.reads)
     if (r.key.get() == key) {
       if (r.value.get() == value) return value ? same(value) : Term::same();
@@ -311,8 +332,10 @@ void Tracker::read_type_of(PyObject* object) {
 }
 
 void Tracker::read_list(PyObject* list) {
-  if (std::find(appended_.begin(), appended_.end(), list) != appended_.end())
+  if (std::find(appended_.begin(), appended_.end(), list) != appended_.end()) {
+    note_changed(list);
     return give_up("a list that the call appended to is read");
+  }
   Guard& g = guard(Guard::Kind::kList, list);
   PyObject* items = PyList_AsTuple(list);
   if (g.other.get() && !same_items(g.other.get(), items)) give_up("a list changed during the call");
@@ -355,7 +378,8 @@ Term Tracker::read_cell(PyObject* cell, PyObject* name) {
     read_numbers_.emplace(std::pair<const void*, const void*>(cell, nullptr), t);
     return t;
   }
-  if (const Term t = held_tensor(cell, nullptr, PyCell_GET(cell), name); t.is_known()) return t;
+  for (const auto find : {&Tracker::held_tensor, &Tracker::held_container})
+    if (const Term t = (this->*find)(cell, nullptr, PyCell_GET(cell), name); t.is_known()) return t;
   Guard& g = guard(Guard::Kind::kCell, cell);
   if (name && !g.owner.get()) g.owner = Kept(name);
   if (g.other.get() && g.other.get() != PyCell_GET(cell)) {

@@ -99,9 +99,14 @@ class Tracker {
   Term argument(PyObject* value, int32_t index);  // of the call itself
   // A list, tuple or dict that the call is given; its items are known after open_containers().
   Term container_argument(PyObject* value);
-  void open_containers();
+  void open_containers(size_t first = 0);
   bool is_container_argument(PyObject* o) const;
   Term held_tensor(PyObject* holder, PyObject* key, PyObject* value, PyObject* owner);
+  // The same of a list, tuple or dict; it counts as one that the call is given
+  // (held_containers.cpp).
+  Term held_container(PyObject* holder, PyObject* key, PyObject* value, PyObject* owner);
+  void note_changed(PyObject* container);  // from outside: where the next recording opens it
+  bool has_learned() const { return has_learned_; }  // what a further recording goes by
   Term same(PyObject* value);  // an object that guards vouch for: tensor or not
   Term make(Made::Kind kind, std::vector<Term> items, std::vector<PyObject*> objects);
   Made& made(Term t) {
@@ -337,8 +342,13 @@ class Tracker {
     std::vector<Kept> items;
     std::vector<Term> terms;  // of those that have names, of a record
     std::vector<GivenSlot> slots;
+    PyObject *holder = nullptr, *key = nullptr;  // where it was found; of one in another: none
   };
   bool containers_are_unchanged();
+  Term open_held(PyObject* holder, PyObject* key, PyObject* value, PyObject* owner);
+  Term opened(PyObject* value, PyObject* holder, PyObject* key) const;
+  bool note_contents(size_t container);
+  void note_other_containers(bool has_lists, bool has_dicts);
   bool note_record_stores(size_t container);
   void note_strangers();
   std::vector<Given> given_;
@@ -399,6 +409,7 @@ class Tracker {
   bool knows_tensor(PyObject* tensor) const;
   void pin_equal(PyObject* value);
   Term guard_identity(PyObject* value, int32_t index);
+  Term argument_again(TensorSource known, int32_t index);
   void watch_tensor(PyObject* tensor, TensorSource source);
   bool describe(PyObject* value, Term term, Template* out);
   bool describe_made(Term term, Template* out);
@@ -438,7 +449,7 @@ class Tracker {
   std::map<std::pair<const void*, const void*>, Written> overlay_;    // what the call itself wrote
   std::map<std::pair<const void*, const void*>, const TensorImpl*> held_;  // beside Plan::held
   std::map<std::pair<const void*, int32_t>, Term> read_sizes_;  // by tensor and dimension
-  bool has_steps_ = false;
+  bool has_steps_ = false, has_learned_ = false;
   std::set<const Storage*> constants_;  // memory of constant data
   std::vector<Store> effects_;
   std::vector<PyObject*> appended_;   // lists from outside

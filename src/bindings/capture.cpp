@@ -212,12 +212,19 @@ class Observer final : public SegmentObserver {
   }
 
   void on_break(const std::string& reason, bool has_work) override {
-    if (target_.is_whole && (has_work || stands_for_itself(reason)))
-      refuse(reason, user_place());
+    if (target_.is_whole && only_reads(reason)) {
+      has_read_ = has_read_ || has_work || had_work_;
+      return;
+    }
+    if (target_.is_whole && (has_work || stands_for_itself(reason))) refuse(reason, user_place());
     if (!has_work && !had_work_) return;  // nothing was interrupted
     const Place place = user_place();
     pending_ = {reason, place};
     is_pending_ = true;
+  }
+
+  void on_branch(bool has_work) override {
+    if (target_.is_whole && (has_work || has_read_)) refuse(kValueIsNeeded, user_place());
   }
 
   void on_run(const std::shared_ptr<const Trace>& trace,
@@ -268,6 +275,12 @@ class Observer final : public SegmentObserver {
            reason.starts_with("graph_break() is called");
   }
 
+  // PyTorch has these in its graphs, too: the call's way does not depend on what is read.
+  static bool only_reads(std::string_view reason) {
+    return reason.starts_with(kValueIsNeeded) || reason.starts_with(kShapeIsData) ||
+           reason.starts_with(kMemoryIsUsed);
+  }
+
   // Tensor work follows: it was a break, and not the end.
   void confirm() {
     is_pending_ = false;
@@ -293,6 +306,7 @@ class Observer final : public SegmentObserver {
   PyObject* listener_;
   Break pending_;
   bool is_pending_ = false, had_work_ = false;
+  bool has_read_ = false;  // of a whole graph: data, after tensor work
 };
 
 // Why none of the plans fits this call: a line for each.

@@ -566,6 +566,16 @@ bool is_always_true(PyObject* o) {
 }
 }  // namespace
 
+// Is the branch on top of the stack one that values of tensors choose? An assert is none.
+bool Evaluator::chooses_by_data(PyObject* value) {
+  if (!thread_recorder().observer() ||
+      code_.instructions[next_].opcode == LOAD_ASSERTION_ERROR)
+    return false;
+  if (door().is_exact_tensor(value)) return true;
+  Tracker* t = tracker();
+  return t && term().is_number() && t->is_read_from_tensor(term());
+}
+
 Evaluator::Next Evaluator::step_jump(const Instruction& i) {
   const int32_t after = i.unit + 1;
   switch (i.opcode) {
@@ -615,6 +625,14 @@ Evaluator::Next Evaluator::step_jump(const Instruction& i) {
         t->give_up("a branch on a value that is not the same each time");
       if (c.is_made() && t->made(c).kind == Made::Kind::kIterator)
         t->give_up("a branch on an iterator");
+    }
+    if (chooses_by_data(value)) {
+      try {
+        thread_recorder().observer()->on_branch(thread_recorder().has_work());
+      } catch (...) {
+        door().set_error();
+        return Next::kError;
+      }
     }
     const int truth = PyObject_IsTrue(value);
     if (Tracker* t = tracker(); t && t->is_reading()) {

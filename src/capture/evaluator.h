@@ -72,6 +72,7 @@ class Evaluator {
   Next step_container(const Instruction& i);
   Next step_operator(const Instruction& i);
   Next step_jump(const Instruction& i);
+  bool chooses_by_data(PyObject* value);
   Next breathe();
   Next after_call(Next next);
   Next step_variable(const Instruction& i);

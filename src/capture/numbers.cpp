@@ -119,6 +119,13 @@ void Tracker::pin(Term t) {
   plan_->number_checks.push_back({t.index, Kept(numbers_[i].value.get()), place()});
 }
 
+bool Tracker::is_read_from_tensor(Term t) const {
+  const NumberStep& step = plan_->numbers[static_cast<size_t>(t.index)];
+  return step.kind == NumberStep::Kind::kItem ||
+         std::any_of(step.of.begin(), step.of.end(),
+                     [&](int32_t n) { return is_read_from_tensor(Term::number(n)); });
+}
+
 void Tracker::pin_truth(Term t, PyObject* value) {
   if (PyBool_Check(value)) return pin(t);
   PyObject* truth = PyObject_IsTrue(value) ? Py_True : Py_False;

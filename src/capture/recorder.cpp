@@ -103,7 +103,6 @@ bool follows_rank_from_sizes(const OpDef& op, std::span<const IValue> args) {
   return ranks[0] != ranks[1];
 }
 
-constexpr const char* kDataShape = "the shape of an op's result depends on data";
 
 // A list of indices with a mask among them, which counts.
 bool has_mask(std::span<const IValue> args) {
@@ -350,7 +349,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
   if (is_foreign) settle("a view was taken by other than an op");
 
   if (written < 0 && (!op.dynamic_shape_reason().empty() || !op.shape()))
-    return run_step(op, args, kDataShape);
+    return run_step(op, args, kShapeIsData);
 
   if (trials_.refuse(op, args)) {
     IValue result = run_refused(op, args);
@@ -390,7 +389,7 @@ IValue Recorder::run_kernel(const OpDef& op, std::span<const IValue> args) {
     settle(nullptr);
     return run_kernel(op, args);
   }
-  if (result.is_none() && has_mask(args)) return run_step(op, args, kDataShape);
+  if (result.is_none() && has_mask(args)) return run_step(op, args, kShapeIsData);
   if (result.is_none()) return run_refused(op, args);
   // What is gone through once more ends there, too.
   const bool is_last_again =

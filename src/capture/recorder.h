@@ -31,6 +31,8 @@ struct IndexCheck {
 
 inline constexpr const char* kMemoryIsUsed =
     "the memory of a tensor is read or written by other than an op";
+inline constexpr const char* kValueIsNeeded = "Python needs the value of a tensor";
+inline constexpr const char* kShapeIsData = "the shape of an op's result depends on data";
 
 // The tensor work between two points at which its values are needed.
 class Segment final : public DeferredWork {
@@ -127,6 +129,8 @@ class SegmentObserver {
   virtual ~SegmentObserver() = default;
   // A segment is about to end before the call does; may throw (fullgraph).
   virtual void on_break(const std::string& reason, bool has_work) = 0;
+  // The value of a tensor is about to choose a branch; may throw (fullgraph).
+  virtual void on_branch(bool has_work) = 0;
   // A program is about to be compiled; may throw (recompilation is an error).
   virtual void before_compile(const char* why) = 0;
   virtual void on_run(const std::shared_ptr<const Trace>& trace,

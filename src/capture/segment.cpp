@@ -306,7 +306,7 @@ void Segment::settle() {
   if (recorder_.is_dry()) throw DataNeeded{};
   if (is_running_here()) return;
   if (!is_closed_ && Recorder::current() == &recorder_)
-    recorder_.settle("Python needs the value of a tensor");
+    recorder_.settle(kValueIsNeeded);
   else
     run_all();
 }
@@ -318,7 +318,7 @@ void Segment::run_all() {
   // open again.
   std::vector<Live> dropped;
   std::vector<Ref<TensorImpl>> dropped_aliases;
-  if (ForkedBody* body = ForkedBody::current()) body->refuse("Python needs the value of a tensor");
+  if (ForkedBody* body = ForkedBody::current()) body->refuse(kValueIsNeeded);
   const SegmentLock lock(mutex_, bodies_closed_, [this] { return open_bodies_ == 0; });
   if (is_closed_) {
     if (error_) std::rethrow_exception(error_);

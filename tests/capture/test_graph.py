@@ -289,3 +289,27 @@ def test_files_that_are_no_graphs_are_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(RuntimeError, match="graph.pt"):
         fx.GraphModule.load(path)
+
+
+def test_each_value_of_a_graph_has_an_example_without_memory():
+    seen = {}
+
+    def backend(module, inputs):
+        for node in module.graph.nodes:
+            if node.op != "output":
+                seen[node.name] = node.meta["example_value"]
+        return module
+
+    def f(x):
+        top = x.long().max(1)
+        return top.values + 1, x.sum()
+
+    torch.compile(f, backend=backend)(torch.ones(2, 3))
+    shapes = [
+        v.shape if isinstance(v, torch.Tensor) else [i.shape for i in v] for v in seen.values()
+    ]
+    assert shapes[:3] == [(2, 3), (2, 3), [(2,), (2,)]] and shapes[-1] == ()
+    dtypes = {v.dtype for v in seen.values() if isinstance(v, torch.Tensor)}
+    assert dtypes == {torch.float32, torch.int64}
+    made = [v for name, v in list(seen.items())[1:] if isinstance(v, torch.Tensor)]
+    assert all(v.untyped_storage().nbytes() <= 8 for v in made)

@@ -317,15 +317,19 @@ def broken_by(what):
     [
         (lambda y: torch.equal(y, y), "C004"),
         (lambda y: y.t_(), "C006"),
+        (lambda y: y.sum().item(), "C002"),
         (lambda y: y[y > 1], "C007"),
         (lambda y: y.data_ptr(), "C009"),
         (lambda y: torch._dynamo.graph_break(), "C012"),
         (lambda y: torch.manual_seed(1), "C015"),
     ],
 )
-def test_each_kind_of_break_is_told_and_refused(what, id):
+def test_each_kind_of_break_is_told_and_refused_unless_it_only_reads(what, id):
     report = torch._dynamo.explain(broken_by(what))(torch.ones(3))
     assert [b.id for b in report.break_reasons] == [id] and report.break_reasons[0].hint
+    if id in ("C002", "C007", "C009"):
+        assert torch.compile(broken_by(what), fullgraph=True)(torch.ones(3)).tolist() == [3.0] * 3
+        return
     with pytest.raises(torch._dynamo.exc.Unsupported, match=rf"\[{id}\]"):
         torch.compile(broken_by(what), fullgraph=True)(torch.ones(3))
 
@@ -353,3 +357,60 @@ def test_one_graph_refuses_what_asks_for_a_break_wherever_it_stands(what, id):
             with pytest.raises(torch._dynamo.exc.Unsupported, match=rf"\[{id}\]"):
                 torch.compile(f, fullgraph=True)(torch.ones(3))
     assert torch.compile(first)(torch.ones(1)).item() == 2
+
+
+def by_item(x):
+    y = x * 2
+    if y.sum().item() > 4:
+        return y + 1
+    return y
+
+
+def by_computed_item(x):
+    y = x * 2
+    n = int(y.sum()) - 3
+    while n > 0:
+        y, n = y + 1, n - 1
+    return y
+
+
+def by_tensor(x):
+    y = x * 2
+    return y if (y > 0).all() else -y
+
+
+@pytest.mark.parametrize("choice", [by_item, by_computed_item, by_tensor])
+def test_one_graph_refuses_a_branch_that_data_choose(choice):
+    compiled = torch.compile(choice, fullgraph=True)
+    for _ in range(2):
+        with pytest.raises(torch._dynamo.exc.Unsupported, match=r"\[C002\]"):
+            compiled(torch.ones(3))
+    assert torch.compile(choice)(torch.ones(3)).tolist() == choice(torch.ones(3)).tolist()
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        lambda y: y * y.sum().item(),
+        lambda y: y[: int(y.sum()) - 5],
+        lambda y: y[y > 2] + 1,
+        lambda y: y.nonzero() * 2,
+        lambda y: torch.tensor([y[0], y[1]]) * 2,
+        lambda y: y.repeat_interleave(torch.tensor([1, 2, 1])) + 1,
+    ],
+)
+def test_one_graph_may_read_numbers_and_have_shapes_of_data(reads):
+    plain = {}  # pytest would rewrite the assert
+    exec("def asserts(y):\n    assert y.sum() > 0, 'too small'\n", plain)
+
+    def f(x):
+        y = x * 2
+        plain["asserts"](y)
+        return reads(y)
+
+    compiled = torch.compile(f, fullgraph=True)
+    for start in (1.0, 1.0, 2.0, 0.5):
+        x = torch.arange(3.0) + start
+        assert compiled(x).tolist() == f(x).tolist()
+    with pytest.raises(AssertionError, match="too small"):
+        compiled(torch.zeros(3))

@@ -3,6 +3,7 @@
 import builtins
 import operator
 
+import prong
 from prong import nn
 from prong.fx import files
 from prong.fx.code import write_code
@@ -160,15 +161,23 @@ def _add_node(graph, values, node):
     if file:
         made.meta["stack_trace"] = f'  File "{file}", line {line}, in {function}'
         made.meta["place"] = (file, line)
+    examples = [_shaped(*meta) for meta in node["metas"]]
     if is_one:
-        made.meta["shape"], made.meta["dtype"] = tuple(node["metas"][0][0]), node["metas"][0][1]
+        _describe_example(made, examples[0])
         values[names[0]] = made
         return
     for i, name in enumerate(names):
         item = graph.create_node("call_function", operator.getitem, (made, i), name=name)
         item.meta.update({k: v for k, v in made.meta.items() if k != "writes"})
-        item.meta["shape"], item.meta["dtype"] = tuple(node["metas"][i][0]), node["metas"][i][1]
+        _describe_example(item, examples[i])
         values[name] = item
+    if names:
+        made.meta["example_value"] = tuple(examples)
+
+
+def _shaped(shape, dtype):
+    """Tells of a value what is known before it is computed, and holds no memory for it."""
+    return prong.empty((), dtype=dtype).expand(tuple(shape))
 
 
 __all__ = ["GraphModule", "map_nodes"]

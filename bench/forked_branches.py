@@ -1,4 +1,4 @@
-"""Independent branches in one function: serial, forked, compiled, and both; against PyTorch: `python bench/forked_branches.py`.
+"""Independent branches in one function: serial, forked, compiled, and both; against PyTorch.
 
 2, 4 and 8 gated cells over small and middle states, an ensemble of 4 networks, and an LSTM forwards and backwards.
 """
@@ -70,7 +70,9 @@ def programs(torch):
         args = (torch.randn(rows, width), *weights)
         yield f"{n} cells of {rows} × {width}", *make_cells(torch), args
     models = [
-        nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 8))
+        nn.Sequential(
+            nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 8)
+        )
         for _ in range(4)
     ]
     yield "4 networks of 64 × 256", *make_ensemble(torch, models), (torch.randn(64, 128),)

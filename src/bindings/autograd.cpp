@@ -299,12 +299,16 @@ void bind_functions(nb::module_& m) {
   });
   m.def("_throw_freed", [] { eager::throw_freed(); });
 
-  m.def("_save_for_backward", [](nb::handle t, nb::handle node) {
-    return nb::module_::import_("prong._core").attr("_SavedTensor")(t, node);
-  }, nb::arg("t").none(), nb::arg("node").none());
-  m.def("_saved_for_backward",
-        [](nb::handle saved, nb::handle node) { return saved.attr("get")(node); },
-        nb::arg("saved"), nb::arg("node").none());
+  m.def(
+      "_save_for_backward",
+      [](nb::handle t, nb::handle node) {
+        return nb::module_::import_("prong._core").attr("_SavedTensor")(t, node);
+      },
+      nb::arg("t").none(), nb::arg("node").none());
+  m.def(
+      "_saved_for_backward",
+      [](nb::handle saved, nb::handle node) { return saved.attr("get")(node); }, nb::arg("saved"),
+      nb::arg("node").none());
 
   struct Saved {
     eager::SavedTensor tensor;

@@ -103,8 +103,7 @@ void bind_generator(nb::module_& m) {
         capture::is_recording() ? capture::thread_recorder().open_trace() : nullptr;
     return put_off && !put_off->draws ? *h.generator : drawn(h);
   };
-  m.def("_keep_random_state",
-        [default_now] { return RandomState{default_now().state()}; });
+  m.def("_keep_random_state", [default_now] { return RandomState{default_now().state()}; });
   m.def("_put_random_state",
         [default_now](const RandomState& s) { default_now().set_state(s.state); });
   m.attr("default_generator") = Handle{Generator::default_generator()};

@@ -28,10 +28,9 @@ void store_tensor(const char* name, const Tensor& result, PyObject* out) {
                     "(): functions with out=... arguments don't support automatic "
                     "differentiation, but one of the arguments requires grad."));
   if (!can_cast(result.dtype(), target.dtype()))
-    throw_error(ErrorKind::kRuntime,
-                cat("result type ", scalar_type_name(result.dtype()),
-                    " can't be cast to the desired output type ",
-                    scalar_type_name(target.dtype())));
+    throw_error(ErrorKind::kRuntime, cat("result type ", scalar_type_name(result.dtype()),
+                                         " can't be cast to the desired output type ",
+                                         scalar_type_name(target.dtype())));
   if (!(target.sizes() == result.sizes())) {
     if (target.numel() != 0) warn_resized(name);
     if (capture::Tracker* tracker = capture::current_tracker())

@@ -62,11 +62,12 @@ void bind_saving_hooks(nb::module_& m) {
   m.def("_pop_saving_hooks", [](const Pushed& p) { eager::pop_saving_hooks(p.number); });
   // The backward pass that runs on this thread, to be asked for again.
   m.def("_pass_now", [] { return Pass{eager::backward_pass()}; });
-  m.def("_is_pass_now",
-        [](nb::handle pass) {
-          return !pass.is_none() && nb::cast<Pass&>(pass).number == eager::backward_pass();
-        },
-        nb::arg("pass").none());
+  m.def(
+      "_is_pass_now",
+      [](nb::handle pass) {
+        return !pass.is_none() && nb::cast<Pass&>(pass).number == eager::backward_pass();
+      },
+      nb::arg("pass").none());
   m.def("_weakly", [](nb::handle object) {
     return nb::steal(checked(PyWeakref_NewRef(object.ptr(), nullptr)));
   });

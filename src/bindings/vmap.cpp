@@ -160,9 +160,9 @@ void bind_vmap(nb::module_& m) {
         "(physical tensor, level, has_batch) of a batched tensor, or None.");
   m.def("_vmap_randomness", [] {
     const VmapLevel* top = eager::current_level();
-    return !top || top->randomness == Randomness::kError    ? "error"
-           : top->randomness == Randomness::kDifferent ? "different"
-                                                       : "same";
+    return !top || top->randomness == Randomness::kError ? "error"
+           : top->randomness == Randomness::kDifferent   ? "different"
+                                                         : "same";
   });
   m.def("_begin_gradient", &begin_gradient);
   m.def("_end_gradient", &end_gradient);

@@ -19,7 +19,8 @@ thread_local Evaluator* innermost_frame = nullptr;
 Evaluator* Evaluator::innermost() { return innermost_frame; }
 
 Outside::Outside()
-    : tracker_(current_tracker()), frame_(innermost_frame), stand_in_(context()[ContextWord::kKernels]) {
+    : tracker_(current_tracker()), frame_(innermost_frame),
+      stand_in_(context()[ContextWord::kKernels]) {
   set_current_tracker(nullptr);
   innermost_frame = nullptr;
   context()[ContextWord::kKernels] = 0;

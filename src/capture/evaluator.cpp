@@ -568,8 +568,7 @@ bool is_always_true(PyObject* o) {
 
 // Is the branch on top of the stack one that values of tensors choose? An assert is none.
 bool Evaluator::chooses_by_data(PyObject* value) {
-  if (!thread_recorder().observer() ||
-      code_.instructions[next_].opcode == LOAD_ASSERTION_ERROR)
+  if (!thread_recorder().observer() || code_.instructions[next_].opcode == LOAD_ASSERTION_ERROR)
     return false;
   if (door().is_exact_tensor(value)) return true;
   Tracker* t = tracker();

@@ -103,7 +103,6 @@ bool follows_rank_from_sizes(const OpDef& op, std::span<const IValue> args) {
   return ranks[0] != ranks[1];
 }
 
-
 // A list of indices with a mask among them, which counts.
 bool has_mask(std::span<const IValue> args) {
   const auto is_mask = [](const IValue& v) {

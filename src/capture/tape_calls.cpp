@@ -22,7 +22,8 @@ uint64_t recording_number() {
   return t ? t->number() : 0;
 }
 
-PyObject* call_by_tape(PyObject* callable, PyObject* const* args, size_t count, bool is_from_outside) {
+PyObject* call_by_tape(PyObject* callable, PyObject* const* args, size_t count,
+                       bool is_from_outside) {
   Evaluator* frame = is_recording() ? Evaluator::innermost() : nullptr;
   if (!frame) return PyObject_Vectorcall(callable, args, count, nullptr);
   return frame->call_for_tape(callable, args, count, is_from_outside);

@@ -169,7 +169,7 @@ class Tracker {
   // ── numbers that may change between calls ──
   bool has_numbers() const { return !numbers_.empty(); }
   bool has_fixed_type(Term number);         // it is found anew, and is or has to be of its type
-  bool is_read_from_tensor(Term t) const;  // a number: an item, or computed of one
+  bool is_read_from_tensor(Term t) const;   // a number: an item, or computed of one
   void pin(Term t);                         // this one may not, after all
   void pin_truth(Term t, PyObject* value);  // or may, as long as it is as true as it was
   void pin_all(std::span<const Term> terms);

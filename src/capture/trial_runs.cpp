@@ -54,7 +54,8 @@ IValue zeros_like(const IValue& v) {
   const TensorImpl& t = *v.tensor_impl();
   if (t.is_wrapped_number) return v;
   Tensor zeros = Tensor::empty(t.sizes, t.dtype);
-  std::memset(zeros.raw(), 0, static_cast<size_t>(t.numel) * size_of(t.dtype));
+  if (t.numel != 0)  // without elements there is no memory
+    std::memset(zeros.raw(), 0, static_cast<size_t>(t.numel) * size_of(t.dtype));
   return IValue(std::move(zeros));
 }
 

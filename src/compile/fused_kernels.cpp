@@ -22,8 +22,7 @@ std::string name_of(const Graph& region) {
 
 void attach(Block& b) {
   // Who reads the log wants all of it, in the order of the program.
-  static const bool in_place =
-      env_has("PRONG_SKIP", "background") || is_logged(LogTopic::kCodegen);
+  static const bool in_place = env_has("PRONG_SKIP", "background") || is_logged(LogTopic::kCodegen);
   const codegen::Compile compile =
       in_place ? codegen::Compile::kInPlace : codegen::Compile::kBackground;
   for (Node* n : b) {

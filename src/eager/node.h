@@ -161,7 +161,7 @@ struct AutogradMeta final : RefCounted {
   Tensor base;  // never a view itself
   Origin origin = Origin::kPlain;
   std::atomic<uint64_t> view_version{0};  // when grad_fn was last known to be right
-  std::string made_by;        // node that gave several views
+  std::string made_by;                    // node that gave several views
 
   Ref<Batched> batched;  // of tensors inside vmap; see batched.h
 };

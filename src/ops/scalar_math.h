@@ -10,13 +10,14 @@
 namespace prong::math {
 
 // name, its ExternalFunction k_name and the C++ function f64_name.
-#define PRONG_FORALL_EXTERNALS_1(_)                                                          \
-  _(exp)                                                                                     \
-  _(expm1)                                                                                   \
-  _(exp2)                                                                                    \
-  _(log)                                                                                     \
-  _(log2) _(log10) _(log1p) _(tanh) _(sinh) _(cosh) _(asinh) _(acosh) _(atanh) _(sin) _(cos) \
-      _(tan) _(asin) _(acos) _(atan) _(erf) _(erfc) _(erfinv) _(lgamma) _(digamma)
+#define PRONG_FORALL_EXTERNALS_1(_)                                                         \
+  _(exp)                                                                                    \
+  _(expm1)                                                                                  \
+  _(exp2)                                                                                   \
+  _(log)                                                                                    \
+  _(log2)                                                                                   \
+  _(log10) _(log1p) _(tanh) _(sinh) _(cosh) _(asinh) _(acosh) _(atanh) _(sin) _(cos) _(tan) \
+      _(asin) _(acos) _(atan) _(erf) _(erfc) _(erfinv) _(lgamma) _(digamma)
 #define PRONG_FORALL_EXTERNALS_2(_) _(pow) _(atan2) _(fmod) _(hypot)
 
 #define PRONG_DECLARE_1(name)                            \

@@ -1,4 +1,5 @@
-// May two positions of one view share an element? Asked by the gradients of views (ops/defs, eager/record.cpp).
+// May two positions of one view share an element? Asked by the gradients of views (ops/defs,
+// eager/record.cpp).
 #pragma once
 
 #include "base/small_vector.h"

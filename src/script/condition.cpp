@@ -109,8 +109,8 @@ Condition Emitter::is_none(const Expr& subject, const Term& t, bool negate, cons
   return c;
 }
 
-// What the second argument of isinstance names. A bare container takes whatever it holds; none where
-// `subject` can be no such container.
+// What the second argument of isinstance names. A bare container takes whatever it holds; none
+// where `subject` can be no such container.
 TypePtr Emitter::wanted_type(const Expr& wanted, const TypePtr& subject) {
   const std::string name = dotted_name(wanted);
   const auto is = [&](std::string_view builtin, std::string_view typing) {

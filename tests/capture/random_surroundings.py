@@ -1,4 +1,4 @@
-"""What random functions do with the world around tensors: arrays over their memory, tensors given as out=, context
+"""What random functions do with the world around tensors: arrays over their memory, out=, context
 variables, enums, caches, dispatch by type, closures that they give, attributes of tensors. Used by random_functions.py."""
 
 SHARED = """

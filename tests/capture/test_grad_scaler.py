@@ -7,7 +7,18 @@ import pytest
 from prong import nn
 
 # So many rows, and what they are multiplied with.
-BATCHES = ((4, 1), (4, 1), (4, 1), (7, 1), (4, 1), (7, math.inf), (4, 1), (4, math.inf), (4, 1), (7, 1))
+BATCHES = (
+    (4, 1),
+    (4, 1),
+    (4, 1),
+    (7, 1),
+    (4, 1),
+    (7, math.inf),
+    (4, 1),
+    (4, math.inf),
+    (4, 1),
+    (7, 1),
+)
 
 
 def clipped(scaler, optimizer, model):

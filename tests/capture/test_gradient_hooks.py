@@ -2,9 +2,8 @@
 
 import prong as torch
 import pytest
-import training_steps
 from prong import nn
-from test_steps_in_python import SIZES, batches, model, same_in_both, sgd
+from test_steps_in_python import batches, model, same_in_both, sgd
 
 
 def step_with(loss_of):
@@ -83,10 +82,20 @@ def of_own_leaf(net, x, y):
     return nn.functional.cross_entropy(net(x.detach() + 0.1 * g), y)
 
 
-STEPS = {f.__name__: f for f in [
-    doubled, looks_only, closes_over, two_of_them, taken_away, reads_gradients, keeps, retained,
-    of_own_leaf,
-]}
+STEPS = {
+    f.__name__: f
+    for f in [
+        doubled,
+        looks_only,
+        closes_over,
+        two_of_them,
+        taken_away,
+        reads_gradients,
+        keeps,
+        retained,
+        of_own_leaf,
+    ]
+}
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -145,9 +154,18 @@ def that_looks(net):
     net[1].register_full_backward_hook(lambda module, given, got: None)
 
 
-PREPARED = {f.__name__: f for f in [
-    with_leaf_hook, with_method, with_two, after_accumulating, of_module, before_module, that_looks,
-]}
+PREPARED = {
+    f.__name__: f
+    for f in [
+        with_leaf_hook,
+        with_method,
+        with_two,
+        after_accumulating,
+        of_module,
+        before_module,
+        that_looks,
+    ]
+}
 
 
 @pytest.mark.parametrize("name", PREPARED)

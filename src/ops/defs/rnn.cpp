@@ -104,7 +104,8 @@ struct PackedWeights final : RefCounted {
 std::vector<PackedWeights::Source> sources_of(std::span<const Tensor> params) {
   std::vector<PackedWeights::Source> sources;
   for (const Tensor& p : params)
-    sources.push_back({p.storage().get(), p.storage()->version(), p.offset(), p.sizes(), p.strides()});
+    sources.push_back(
+        {p.storage().get(), p.storage()->version(), p.offset(), p.sizes(), p.strides()});
   return sources;
 }
 

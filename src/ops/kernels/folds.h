@@ -1,5 +1,5 @@
-// Folds that several kernels use: a number that changes nothing, and how two become one. Included by
-// kernels that reduce rows.
+// Folds that several kernels use: a number that changes nothing, and how two become one. Included
+// by kernels that reduce rows.
 #pragma once
 
 #include "ops/kernels/simd.h"

@@ -1,5 +1,6 @@
 """What random functions do with the world around tensors: arrays over their memory, out=, context
-variables, enums, caches, dispatch by type, closures that they give, attributes of tensors. Used by random_functions.py."""
+variables, enums, caches, dispatch by type, closures that they give, attributes of tensors.
+Used by random_functions.py."""
 
 SHARED = """
 import contextvars, enum, weakref

@@ -8,6 +8,7 @@
 #include "bindings/errors.h"
 #include "bindings/module.h"
 #include "capture/session.h"
+#include "compile/fused_kernels.h"
 #include "eager/autocast.h"
 #include "eager/modes.h"
 #include "runtime/background.h"
@@ -95,6 +96,7 @@ void shut_down() {
 }  // namespace
 
 void bind_settings(nb::module_& m) {
+  compile::compile_in_background();  // shut_down() ends it
   m.def("get_num_threads", &num_threads);
   m.def("set_num_threads", [](int n) {
     nb::gil_scoped_release released;

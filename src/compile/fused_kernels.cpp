@@ -2,6 +2,8 @@
 #include "compile/fused_kernels.h"
 
 #ifdef PRONG_HAVE_LLVM
+#include <atomic>
+
 #include "base/flags.h"
 #include "base/log.h"
 #include "codegen/fused_region.h"
@@ -20,11 +22,10 @@ std::string name_of(const Graph& region) {
   return name;
 }
 
+std::atomic<codegen::Compile> where{codegen::Compile::kInPlace};
+
 void attach(Block& b) {
-  // Who reads the log wants all of it, in the order of the program.
-  static const bool in_place = env_has("PRONG_SKIP", "background") || is_logged(LogTopic::kCodegen);
-  const codegen::Compile compile =
-      in_place ? codegen::Compile::kInPlace : codegen::Compile::kBackground;
+  const codegen::Compile compile = where.load(std::memory_order_relaxed);
   for (Node* n : b) {
     if (n->is(NodeKind::kFused))
       n->set_attachment(
@@ -37,9 +38,16 @@ void attach(Block& b) {
 
 void attach_kernels(Graph& graph) { attach(*graph.top()); }
 
+void compile_in_background() {
+  // Who reads the log wants all of it, in the order of the program.
+  if (env_has("PRONG_SKIP", "background") || is_logged(LogTopic::kCodegen)) return;
+  where = codegen::Compile::kBackground;
+}
+
 #else
 
 void attach_kernels(Graph&) {}
+void compile_in_background() {}
 
 #endif
 

@@ -9,4 +9,9 @@ namespace prong::compile {
 // does nothing, and the ops run one by one.
 void attach_kernels(Graph& graph);
 
+// From now on kernels are compiled in the background, unless PRONG_SKIP=background or the log of
+// codegen is wanted. For programs that call stop_background() before they exit: the end of a
+// process destroys what LLVM uses. Others compile in place.
+void compile_in_background();
+
 }  // namespace prong::compile

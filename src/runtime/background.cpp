@@ -23,11 +23,7 @@ constexpr int kNiceness = 5;  // threads that compute what the program waits for
 class Background {
  public:
   static Background& get() {
-    static Background& instance = *new Background;
-    // What jobs use may be destroyed after this: it was made before the first job.
-    static const struct AtExit {
-      ~AtExit() { instance.stop(); }
-    } at_exit;
+    static Background& instance = *new Background;  // its thread may outlive all static objects
     return instance;
   }
 

@@ -20,7 +20,8 @@ void keep_background_going();
 // Until no job is left.
 void wait_for_background();
 
-// Waits for the job at hand and drops the others. At exit, before what jobs use goes.
+// Waits for the job at hand and drops the others. To be called before the process exits, whose end
+// destroys what jobs use.
 void stop_background();
 
 }  // namespace prong

@@ -116,7 +116,7 @@ def first_calls(prong):
     prong.compile(scope["transcendental"]())(x)  # what the process does once
     prong.compiler.wait_for_kernels()
     for make in scope["CASES"]:
-        plain, first, native = [], [], []
+        plain, first = [], []
         for i in range(5):
             f = make()
             f(x)
@@ -129,12 +129,12 @@ def first_calls(prong):
             first.append(time.perf_counter() - start)
             prong.compiler.wait_for_kernels()
             if i == 0:  # later ones find their kernels
-                native.append(time.perf_counter() - start)
+                native = time.perf_counter() - start
         plain, first = statistics.median(plain), statistics.median(first)
         limit = 3 * plain + bytecodes(make(), x) * 1e-5
         print(
             f"  {make.__name__}: plain {unit(plain)}, first {unit(first)}, limit {unit(limit)} "
-            f"({first / limit:.2f}), native after {unit(native[0])}"
+            f"({first / limit:.2f}), native after {unit(native)}"
         )
 
 

@@ -299,40 +299,28 @@ void bind_functions(nb::module_& m) {
   });
   m.def("_throw_freed", [] { eager::throw_freed(); });
 
-  m.def(
-      "_save_for_backward",
-      [](nb::handle t, nb::handle node) {
-        return nb::module_::import_("prong._core").attr("_SavedTensor")(t, node);
-      },
-      nb::arg("t").none(), nb::arg("node").none());
-  m.def(
-      "_saved_for_backward",
-      [](nb::handle saved, nb::handle node) { return saved.attr("get")(node); }, nb::arg("saved"),
-      nb::arg("node").none());
-
   struct Saved {
     eager::SavedTensor tensor;
     bool is_defined;
   };
-  nb::class_<Saved>(m, "_SavedTensor")
-      .def(
-          "__init__",
-          [](Saved* self, nb::handle t, nb::object node) {
-            const Node* owner = node.is_none() ? nullptr : nb::cast<GradFn&>(node).node.get();
-            const bool defined = is_tensor(t.ptr());
-            new (self) Saved{defined ? eager::SavedTensor(tensor_of(t.ptr()), owner)
-                                     : eager::SavedTensor(),
-                             defined};
-          },
-          nb::arg("t").none(), nb::arg("node").none())
-      .def(
-          "get",
-          [](const Saved& s, nb::object owner) -> nb::object {
-            if (!s.is_defined) return nb::none();
-            return nb::steal(wrap(owner.is_none() ? s.tensor.get()
-                                                  : s.tensor.get(*nb::cast<GradFn&>(owner).node)));
-          },
-          nb::arg("owner").none());
+  nb::class_<Saved>(m, "_SavedTensor");
+  m.def(
+      "_save_for_backward",
+      [](nb::handle t, nb::handle node) {
+        const Node* owner = node.is_none() ? nullptr : nb::cast<GradFn&>(node).node.get();
+        const bool defined = is_tensor(t.ptr());
+        return Saved{defined ? eager::SavedTensor(tensor_of(t.ptr()), owner) : eager::SavedTensor(),
+                     defined};
+      },
+      nb::arg("t").none(), nb::arg("node").none());
+  m.def(
+      "_saved_for_backward",
+      [](const Saved& s, nb::handle owner) -> nb::object {
+        if (!s.is_defined) return nb::none();
+        return nb::steal(
+            wrap(owner.is_none() ? s.tensor.get() : s.tensor.get(*nb::cast<GradFn&>(owner).node)));
+      },
+      nb::arg("saved"), nb::arg("node").none());
 }
 
 // ── anomaly mode ──

@@ -116,15 +116,18 @@ def test_a_list_that_is_given_is_changed():
     assert compiled._counters()["replays"] == 6, compiled._counters()
 
 
-def test_what_a_list_holds_stays_the_same_object():
-    kept = []
-
+def sum_of_the_last_two(kept):
     def step(x):
         kept.append(x)
         del kept[:-2]
         return torch.stack(kept).sum(0)
 
-    compiled = torch.compile(step)
+    return step
+
+
+def test_what_a_list_holds_stays_the_same_object():
+    kept = []
+    compiled = torch.compile(sum_of_the_last_two(kept))
     given = [torch.full((2,), float(i)) for i in range(9)]
     for i, x in enumerate(given):
         expected = x + given[i - 1] if i else x
@@ -135,13 +138,7 @@ def test_what_a_list_holds_stays_the_same_object():
 
 def test_the_same_tensor_twice_in_a_list():
     kept = []
-
-    def step(x):
-        kept.append(x)
-        del kept[:-2]
-        return torch.stack(kept).sum(0)
-
-    compiled = torch.compile(step)
+    compiled = torch.compile(sum_of_the_last_two(kept))
     a, b = torch.ones(2), torch.full((2,), 5.0)
     for pair in [(a, a), (a, a), (a, b), (b, a), (b, b), (a, b), (b, a), (a, a), (a, b)] * 2:
         kept[:] = [pair[0]]

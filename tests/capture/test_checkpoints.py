@@ -41,37 +41,8 @@ class InParts(nn.Module):
         return checkpoint_sequential(self.parts, 2, x, use_reentrant=self.is_reentrant)
 
 
-def batches(sizes):
-    def make(i, n):
-        def args():
-            x = torch.rand(n, 6, generator=torch.Generator().manual_seed(i))
-            return x, torch.arange(n) % 3
-
-        return args
-
-    return [make(i, n) for i, n in enumerate(sizes)]
-
-
-def make_step(model, optimizer):
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step
-
-
-def sgd(parameters):
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-
-
 def same_in_both(make_model, sizes=SIZES):
-    wanted, _ = training_steps.run(make_model, sgd, make_step, batches(sizes), False)
-    seen, step = training_steps.run(make_model, sgd, make_step, batches(sizes), True)
-    assert seen == wanted
-    return step._counters()
+    return training_steps.same_in_both(make_model, training_steps.usual, sizes)
 
 
 MODELS = {

@@ -3,7 +3,8 @@
 import prong as torch
 import pytest
 from prong import nn
-from test_steps_in_python import batches, model, same_in_both, sgd
+from test_steps_in_python import model, same_in_both
+from training_steps import batches, sgd
 
 
 def step_with(loss_of):

@@ -145,17 +145,6 @@ USES = {
 }
 
 
-def batches(sizes=SIZES):
-    def make(i, n):
-        def args():
-            x = torch.rand(n, 6, generator=torch.Generator().manual_seed(i))
-            return x, torch.arange(n) % 3
-
-        return args
-
-    return [make(i, n) for i, n in enumerate(sizes)]
-
-
 def step_with(use):
     def make(model, optimizer):
         def step(x, y):
@@ -174,15 +163,8 @@ def model():
     return nn.Sequential(nn.Linear(6, 5), nn.Linear(5, 3))
 
 
-def sgd(parameters):
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-
-
 def same_in_both(make_step, sizes=SIZES, make_model=model):
-    wanted, _ = training_steps.run(make_model, sgd, make_step, batches(sizes), False)
-    seen, step = training_steps.run(make_model, sgd, make_step, batches(sizes), True)
-    assert seen == wanted
-    return step._counters()
+    return training_steps.same_in_both(make_model, make_step, sizes)
 
 
 @pytest.mark.parametrize("name", USES)

@@ -7,7 +7,7 @@ import pytest
 import random_training
 import training_steps
 from prong import nn
-from training_steps import scheduled, snapshot
+from training_steps import scheduled, snapshot, usual
 
 STEPS = 20
 
@@ -95,17 +95,6 @@ def check(make_model, make_optimizer, make_step, least=STEPS - 3, **options):
     assert counters["replays"] >= least, counters
     assert counters["breaks"] == 0
     return counters
-
-
-def usual(model, optimizer):
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -39,6 +39,42 @@ def run(make_model, make_optimizer, make_step, batches, is_compiled):
     return seen, step
 
 
+def batches(sizes):
+    """Six numbers and a class a row."""
+
+    def make(i, n):
+        def args():
+            x = torch.rand(n, 6, generator=torch.Generator().manual_seed(i))
+            return x, torch.arange(n) % 3
+
+        return args
+
+    return [make(i, n) for i, n in enumerate(sizes)]
+
+
+def usual(model, optimizer):
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def same_in_both(make_model, make_step, sizes):
+    """Plain and compiled steps over batches of these sizes do the same; gives the counters."""
+    wanted, _ = run(make_model, sgd, make_step, batches(sizes), False)
+    seen, step = run(make_model, sgd, make_step, batches(sizes), True)
+    assert seen == wanted
+    return step._counters()
+
+
 def scheduled(schedule):
     """Makes a step with the scheduler that `schedule` gives for an optimizer inside."""
 
